@@ -4,22 +4,13 @@
 mod common;
 
 use std::io::ErrorKind;
-use std::path::Path;
 use std::sync::Arc;
 
 use braidb::{Db, Options};
 use braidb_device::{DeviceFigures, DeviceId, Profile, Testbed};
 use braidb_storage::inline::SeededRandom;
 use braidb_storage::{Env, File, Lane};
-use common::{MIB, MS, PAGE_NS, SEEK_NS, create, reading, stored};
-
-fn path(name: &str) -> &Path {
-    Path::new(name)
-}
-
-fn kind<T>(outcome: std::io::Result<T>) -> ErrorKind {
-    outcome.err().expect("it is refused").kind()
-}
+use common::{MIB, MS, PAGE_NS, SEEK_NS, create, kind, path, reading, stored};
 
 /// A machine with an NVMe drive, and a hard disk at /slow.
 fn pair(cache_bytes: u64) -> (Testbed, Env, DeviceId) {

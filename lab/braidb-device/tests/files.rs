@@ -1,24 +1,16 @@
 //! The files of the testbed behave like real files: bytes, lengths, refused calls.
 
+mod common;
+
 use std::io::ErrorKind;
-use std::path::Path;
 
 use braidb_device::{Profile, Testbed};
 use braidb_storage::inline::SeededRandom;
 use braidb_storage::{Env, Random};
-
-const MIB: u64 = 1 << 20;
+use common::{MIB, kind, path};
 
 fn env_with(device_bytes: u64) -> Env {
     Testbed::new(Profile::SSD, device_bytes, MIB, 1, 1).env()
-}
-
-fn path(name: &str) -> &Path {
-    Path::new(name)
-}
-
-fn kind<T>(outcome: std::io::Result<T>) -> ErrorKind {
-    outcome.err().expect("it is refused").kind()
 }
 
 #[test]

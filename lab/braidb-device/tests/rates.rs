@@ -53,29 +53,17 @@ fn random(profile: Profile) {
     assert_close("random", profile, testbed.now_ns() - start_ns, said_ns);
 }
 
-#[test]
-fn hdd() {
-    sequential(Profile::HDD, 128 << 10);
-    random(Profile::HDD);
+/// A test for each profile, so that the profiles are measured side by side.
+macro_rules! profiles_keep_their_rates {
+    ($($test:ident $profile:ident;)*) => {
+        $(#[test]
+        fn $test() {
+            sequential(Profile::$profile, 128 << 10);
+            random(Profile::$profile);
+        })*
+    };
 }
-
-#[test]
-fn ssd() {
-    sequential(Profile::SSD, 128 << 10);
-    random(Profile::SSD);
-}
-
-#[test]
-fn nvme() {
-    sequential(Profile::NVME, 128 << 10);
-    random(Profile::NVME);
-}
-
-#[test]
-fn disk7200() {
-    sequential(Profile::DISK7200, 128 << 10);
-    random(Profile::DISK7200);
-}
+profiles_keep_their_rates! { hdd HDD; ssd SSD; nvme NVME; disk7200 DISK7200; }
 
 #[test]
 fn small_reads_in_order_are_as_fast_thanks_to_read_ahead() {

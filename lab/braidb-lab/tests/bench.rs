@@ -12,8 +12,7 @@ fn bench_measures_every_workload() {
     let workloads = ["fillseq", "fillrandom", "overwrite", "readrandom", "readmissing", "seekrandom"];
     let options = ["--num", "5000", "--threads", "2", "--memtable-mib", "1", "--json"];
     let run = lab(&[&["bench", db], &workloads[..], &options[..]].concat()).exits(0);
-    let lines: Vec<serde_json::Value> =
-        run.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines = run.json_lines();
     let names: Vec<_> = lines.iter().map(|line| line["workload"].as_str().unwrap()).collect();
     assert_eq!(names, workloads);
     for line in &lines {
@@ -66,9 +65,7 @@ fn bench_measures_a_queue() {
         assert!(figures["merged_bytes"].as_u64().unwrap() > 0 && figures["levels"].as_u64().unwrap() > 0);
     }
     let run = bench(&[]).exits(0);
-    for part in ["  merged ", "  space ", ", at worst)", "  files "] {
-        assert!(run.text().contains(part), "{run:?}");
-    }
+    run.shows(&["  merged ", "  space ", ", at worst)", "  files "]);
     // The rows that a queue leaves are not the rows of a fill.
     bench(&["readrandom"]).exits(2).tells("put a fill before it");
     lab(&["bench", db, "readrandom", "--num", "20000"]).exits(2).tells("fill it first");
@@ -115,8 +112,7 @@ fn bench_measures_reads_beside_a_writer() {
         lab(&[&["bench", db, "fillrandom", "getwhilewriting"], &options[..], more].concat()).exits(0)
     };
     let run = bench(&["seekwhilewriting", "--json", "--threads", "2"]);
-    let lines: Vec<serde_json::Value> =
-        run.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines = run.json_lines();
     assert_eq!((lines.len(), &lines[0]["writes"]), (3, &serde_json::Value::Null));
     for (line, entries) in lines[1..].iter().zip([1, 50]) {
         let number = |name: &str| line[name].as_u64().unwrap();
@@ -131,9 +127,7 @@ fn bench_measures_reads_beside_a_writer() {
         assert!(line["worst_space_amplification"].is_f64(), "{line:#}");
     }
     let run = bench(&["--write-rate", "1000"]);
-    for part in ["\ngetwhilewriting  3,000 operations in ", "; 3,000 entries found\n", "\n  beside    "] {
-        assert!(run.text().contains(part), "{run:?}");
-    }
+    run.shows(&["\ngetwhilewriting  3,000 operations in ", "; 3,000 entries found\n", "\n  beside    "]);
     lab(&["bench", db, "getwhilewriting", "--write-rate", "0"]).exits(2);
 }
 
@@ -204,8 +198,7 @@ fn bench_runs_the_workloads_of_others_and_checks_what_it_reads() {
     let db = &place.db();
     let options = ["--num", "3000", "--families", "3", "--seconds", "1", "--memtable-mib", "1", "--json"];
     let run = |workloads: &[&str]| -> Vec<serde_json::Value> {
-        let run = lab(&[&["bench", db], workloads, &options].concat()).exits(0);
-        run.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        lab(&[&["bench", db], workloads, &options].concat()).exits(0).json_lines()
     };
     let ycsb = ["ycsb-load", "ycsb-a", "ycsb-b", "ycsb-c", "ycsb-f", "logstore-b90", "logstore-b10"];
     for line in run(&[&ycsb[..], &["logstore-write", "bursts", "ycsb-d"]].concat()) {
@@ -234,9 +227,7 @@ fn bench_holds_a_steady_load() {
     let place = Place::new("steady");
     let db = &place.db();
     let run = lab(&["bench", "steady", db, "--keys", "2000", "--seconds", "1", "--rate", "4000"]).exits(0);
-    for line in ["written in minutes 1 to 1", "\nsteady-written-per-user-byte ", "\n  log "] {
-        assert!(run.text().contains(line), "{run:?}");
-    }
+    run.shows(&["written in minutes 1 to 1", "\nsteady-written-per-user-byte ", "\n  log "]);
     lab(&["bench", db, "readrandom", "--num", "2000"]).exits(2).tells("fill it first");
 }
 
@@ -285,9 +276,8 @@ fn bench_measures_on_a_modelled_device() {
     // A scan costs processor time for each entry, and a read-modify-write for both operations.
     let cpu_us = |workload: &str, more: &[&str]| {
         let command = ["bench", db, "--device", "nvme", "fillrandom", workload, "--json"];
-        let all = lab(&[&command[..], &options, more].concat()).exits(0).text().to_owned();
-        let line: serde_json::Value = serde_json::from_str(all.lines().last().unwrap()).unwrap();
-        line["figures"]["cpu_us_per_operation"].as_f64().unwrap()
+        let lines = lab(&[&command[..], &options, more].concat()).exits(0).json_lines();
+        lines[1]["figures"]["cpu_us_per_operation"].as_f64().unwrap()
     };
     // The merges that scans buy cost little compared with 3,000 scans.
     let scan_us = |entries| cpu_us("seekrandom", &["--reads", "3000", "--entries", entries]);

@@ -1,46 +1,42 @@
 //! `pair` with a driver that measures nothing, through the real binary.
 #![allow(clippy::disallowed_methods, reason = "reads what the tool leaves in a directory")]
 
+mod common;
+
+use common::{LAB, Place};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 const DRIVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fake-driver.sh");
 
 /// A repository without a commit, which is removed when the test ends.
-struct Scratch(PathBuf);
+struct Scratch(Place);
 
 impl Scratch {
     fn new(test: &str) -> Scratch {
-        let path = std::env::temp_dir().join(format!("braidb-pair-{test}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        let done = Command::new("git").args(["init", "--quiet"]).arg(&path).status().unwrap();
+        let place = Place::new(&format!("pair-{test}"));
+        let done = Command::new("git").args(["init", "--quiet"]).arg(place.path("")).status().unwrap();
         assert!(done.success());
-        Scratch(path)
+        Scratch(place)
     }
 
-    /// `braidb-lab pair` with `arguments`.
+    /// `braidb-lab pair` in this directory, with the driver that measures nothing.
+    fn command(&self) -> Command {
+        let mut command = Command::new(LAB);
+        command.arg("pair").arg("--dir").arg(self.0.path("")).current_dir(self.0.path(""));
+        command.env("BRAIDB_PAIR_DRIVER", DRIVER).env("FAKE_LOG", self.0.path("log"));
+        command.env("BRAIDB_MEASURING_LOCK", self.0.path("lock")).env_remove("BRAIDB_MEASURING");
+        command
+    }
+
+    /// What the command does with `arguments`.
     fn compare(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_braidb-lab"));
-        command.arg("pair").arg("--dir").arg(&self.0).args(arguments);
-        command.current_dir(&self.0).env("BRAIDB_PAIR_DRIVER", DRIVER);
-        command.env("FAKE_LOG", self.0.join("log")).env("BRAIDB_MEASURING_LOCK", self.0.join("lock"));
-        command.env_remove("BRAIDB_MEASURING").output().unwrap()
+        self.command().args(arguments).output().unwrap()
     }
 
     fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.0.join(name)).unwrap()
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        fs::read_to_string(self.0.path(name)).unwrap()
     }
 }
 
@@ -78,13 +74,13 @@ fn rounds_have_a_seed_each_and_change_their_order() {
         .collect();
     assert_eq!(scratch.read("log").lines().collect::<Vec<_>>(), expected);
     // Each run's store lay in this directory, which is removed when its run has ended.
-    assert!(!scratch.0.join("braidb-pair-run").exists());
+    assert!(!scratch.0.path("braidb-pair-run").exists());
 }
 
 #[test]
 fn a_limit_concerns_its_workload() {
     let scratch = Scratch::new("limits");
-    let json = scratch.path("pairs.jsonl");
+    let json = scratch.0.path("pairs.jsonl").display().to_string();
     let limit = "gets/cpu_us_per_operation<=1.03";
     let arguments =
         ["--rounds", "2", "--limit", limit, "--json", &json, ".", ". x=1", "--", "fillrandom", "gets"];
@@ -101,17 +97,8 @@ fn a_limit_concerns_its_workload() {
 #[test]
 fn a_repeat_decides_and_both_are_printed() {
     let scratch = Scratch::new("repeat");
-    let done = scratch.compare(&[
-        "--rounds",
-        "2",
-        "--repeat",
-        "--limit",
-        "cpu_us_per_operation<=1.03",
-        ". slow=10",
-        ".",
-        "--",
-        "fillrandom",
-    ]);
+    let limit = "--limit=cpu_us_per_operation<=1.03";
+    let done = scratch.compare(&["--rounds", "2", "--repeat", limit, ". slow=10", ".", "--", "fillrandom"]);
     let told = text(&done.stdout);
     assert_eq!(done.status.code(), Some(1), "{told}");
     assert_eq!(told.matches("FAIL").count(), 2, "{told}");
@@ -145,21 +132,15 @@ fn trouble_is_told_with_its_cause() {
 #[test]
 fn a_second_measurement_waits_for_the_first() {
     let scratch = Scratch::new("lock");
-    let lock = scratch.0.join("lock");
+    let lock = scratch.0.path("lock");
     let holder = fs::File::create(&lock).unwrap();
     fs::write(&lock, "process 42: a measurement\n").unwrap();
     holder.lock().unwrap();
-    let log = scratch.0.join("stderr");
-    let mut waiting = Command::new(env!("CARGO_BIN_EXE_braidb-lab"))
-        .args(["pair", "--rounds", "2", ".", ".", "--dir"])
-        .arg(&scratch.0)
-        .args(["--", "fillrandom"])
-        .env("BRAIDB_PAIR_DRIVER", DRIVER)
-        .env("FAKE_LOG", scratch.0.join("log"))
-        .env("BRAIDB_MEASURING_LOCK", &lock)
-        .env_remove("BRAIDB_MEASURING")
-        .current_dir(&scratch.0)
-        .stdout(fs::File::create(scratch.0.join("stdout")).unwrap())
+    let log = scratch.0.path("stderr");
+    let mut waiting = scratch
+        .command()
+        .args(["--rounds", "2", ".", ".", "--", "fillrandom"])
+        .stdout(fs::File::create(scratch.0.path("stdout")).unwrap())
         .stderr(fs::File::create(&log).unwrap())
         .spawn()
         .unwrap();
@@ -167,7 +148,7 @@ fn a_second_measurement_waits_for_the_first() {
         assert!(waiting.try_wait().unwrap().is_none(), "pair did not wait: {}", scratch.read("stderr"));
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    assert!(!scratch.0.join("log").exists(), "a driver ran meanwhile");
+    assert!(!scratch.0.path("log").exists(), "a driver ran meanwhile");
     drop(holder);
     assert!(waiting.wait().unwrap().success(), "{}", scratch.read("stderr"));
     assert_eq!(scratch.read("log").lines().count(), 8);

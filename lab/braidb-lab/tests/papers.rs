@@ -12,15 +12,13 @@ fn bench_repeats_a_paper() {
     let sizes =
         ["--rows", "1000", "--writes", "3000", "--reads", "1000", "--rounds", "2", "--memtable-mib", "1"];
     let run = lab(&[&["paper", "accordion", db], &sizes[..]].concat()).exits(0);
-    for part in [
+    run.shows(&[
         "1,000 rows of 100 bytes, 3,000 writes, 1.0 MiB of memory; median of 2 rounds\n",
         "Write-only, Zipfian (4.2.1 and 4.2.4; Figures 5, 6, 8, 11 to 13, Tables 1 and 2)\n",
         "+47.6% (SSD), +25.4% (HDD)",
         "\nScans under writes, Zipfian (",
         "  latency, p99\n    none ",
-    ] {
-        assert!(run.text().contains(part), "{part}: {}", run.text());
-    }
+    ]);
     run.tells("round 2: Gets under writes, Zipfian: none");
     // A benchmark may reuse the directory of a reproduction. A reproduction refuses a directory that is no benchmark's.
     lab(&["bench", db, "fillseq", "--num", "10"]).exits(0);
@@ -36,14 +34,12 @@ fn bench_repeats_a_paper_of_mixed_loads() {
     let place = Place::new("triad");
     let sizes = ["--rows", "500", "--writes", "1000", "--rounds", "1"];
     let run = lab(&[&["paper", "triad", &place.db()], &sizes[..]].concat()).exits(0);
-    for part in [
+    run.shows(&[
         "500 rows of 263 bytes, 1,000 operations, 64.0 KiB of memory; median of 1 round\n",
         "\nWS1, 10% reads, 8 threads (5.3 and 5.4; Figures 9, 11)\n",
         "\nWS3, 50% reads, 16 threads (5.3; Figure 9)\n",
         "  read amplification, reads of files a get\n    none ",
-    ] {
-        assert!(run.text().contains(part), "{part}: {}", run.text());
-    }
+    ]);
     // The paper's figures are in the tables, also those of configurations that this run does not measure.
     let lines: Vec<Vec<&str>> = run.text().lines().map(|line| line.split_whitespace().collect()).collect();
     let told = |line: &Vec<&str>| line.ends_with(&["at", "most", "+5%"]) && line.starts_with(&["all"]);
@@ -56,16 +52,14 @@ fn bench_repeats_a_paper_on_fresh_and_aged_stores() {
     let place = Place::new("pebblesdb");
     let sizes = ["--rows", "300", "--reads", "200", "--rounds", "1"];
     let run = lab(&[&["paper", "pebblesdb", &place.db()], &sizes[..]].concat()).exits(0);
-    for part in [
+    run.shows(&[
         "300 rows of 1040 bytes, 300 operations, 64.0 KiB of memory; median of 1 round\n",
         "\nRandom writes, values of 128 bytes (5.2; Figures 4 (a), 4 (e))\n",
         "HyperLevelDB, RocksDB 1/2.5; LevelDB 1/1.6\n",
         "here beside leveled   paper\n  writes a second, settled\n    leveled ",
         "  bytes of tables at the end\n    leveled ",
         "\nYCSB F (5.3; Figure 5)\n",
-    ] {
-        assert!(run.text().contains(part), "{part}: {}", run.text());
-    }
+    ]);
     let run = run.tells("round 1: Random reads, aged store: sampled, 8 runs");
     run.tells("round 1: YCSB E without inserts: 4 runs");
     lab(&["paper", "pebblesdb", "--device", "ssd"]).exits(2).tells("one thread");
@@ -78,15 +72,13 @@ fn bench_repeats_a_paper_on_a_modelled_device() {
     let sizes = ["--rows", "200", "--reads", "100", "--rounds", "1", "--device", "hdd"];
     let command = [&["paper", "kt-store", db], &sizes[..]].concat();
     let run = lab(&command).exits(0);
-    for part in [
+    run.shows(&[
         "200 rows of 4112 bytes, 50 operations, 256.0 KiB of memory on modelled hdd; median of 1 round\n",
         "\nLoad, values of 64 KiB (4.2; Figure 6)\n",
         "here   beside plain beside WiscKey   paper\n  latency, mean\n    plain ",
         "WiscKey 1/54.2 to 1/112.6\n",
         "\nYCSB F (4.5; Figure 11)\n",
-    ] {
-        assert!(run.text().contains(part), "{part}: {}", run.text());
-    }
+    ]);
     let run = run.tells("round 1: YCSB E: ordered");
     assert!(!place.path("db").exists(), "nothing is written to DIR");
     lab(&command).prints(run.text());
@@ -99,7 +91,7 @@ fn bench_repeats_a_paper_whose_configurations_name_their_devices() {
     let report = place.path("report.md").display().to_string();
     let command = ["paper", "logstore", "--rows", "3000", "--memtable-mib", "1", "--report", &report];
     let run = lab(&command).exits(0);
-    for part in [
+    run.shows(&[
         "3,000 rows of 1040 bytes, 3,000 operations, 1.0 MiB of memory on modelled devices; median of 1 round\n",
         "\nGets, shares of the fast device (VI-A1; Figure 8)\n",
         "here beside all hdd beside all nvme   paper\n  operations a second\n    all hdd ",
@@ -107,9 +99,7 @@ fn bench_repeats_a_paper_whose_configurations_name_their_devices() {
         "15,764, predicted 14,940\n",
         "\nThe cost model beside measurements\n",
         "  B-10: 10% gets, 90% writes: operations a second, settled\n    all hdd ",
-    ] {
-        assert!(run.text().contains(part), "{part}: {}", run.text());
-    }
+    ]);
     // On the disk alone no get waits for another device.
     let after = run.text().split("  gets from the slow device\n").nth(1).unwrap();
     let lines: Vec<Vec<&str>> = after.lines().map(|line| line.split_whitespace().collect()).collect();

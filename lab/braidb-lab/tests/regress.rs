@@ -1,8 +1,10 @@
 //! `regress` with a table of its own, in a repository that the test creates, through the real binary.
 #![allow(clippy::disallowed_methods, reason = "makes the files of a repository")]
 
+mod common;
+
+use common::{LAB, Place};
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
 /// A table whose lines write their names to a file, so that a test sees which lines ran.
@@ -42,13 +44,11 @@ set RAN echo >>scratch/ran
 ";
 
 /// A repository, which is removed when the test ends.
-struct Repository(PathBuf);
+struct Repository(Place);
 
 impl Repository {
     fn new(test: &str) -> Repository {
-        let path = std::env::temp_dir().join(format!("braidb-regress-{test}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        let repository = Repository(path);
+        let repository = Repository(Place::new(&format!("regress-{test}")));
         repository.write("crates/engine.rs", "engine");
         repository.write("docs/guide.md", "guide");
         repository.write(".gitignore", "/scratch\n");
@@ -59,7 +59,7 @@ impl Repository {
     }
 
     fn write(&self, path: &str, text: &str) {
-        let path = self.0.join(path);
+        let path = self.0.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
@@ -67,7 +67,12 @@ impl Repository {
     fn git(&self, arguments: &[&str]) {
         let of_a_test =
             ["-c", "user.name=test", "-c", "user.email=test@localhost", "-c", "commit.gpgsign=false"];
-        let done = Command::new("git").current_dir(&self.0).args(of_a_test).args(arguments).output().unwrap();
+        let done = Command::new("git")
+            .current_dir(self.0.path(""))
+            .args(of_a_test)
+            .args(arguments)
+            .output()
+            .unwrap();
         assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
     }
 
@@ -78,11 +83,11 @@ impl Repository {
 
     /// The lines that ran, the output, and the exit status.
     fn regress_with(&self, variable: Option<(&str, &str)>, arguments: &[&str]) -> (String, String, i32) {
-        let ran = self.0.join("scratch/ran");
+        let ran = self.0.path("scratch/ran");
         let _ = fs::remove_file(&ran);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_braidb-lab"));
+        let mut command = Command::new(LAB);
         command.args(["regress", "--table", "scratch/table", "--base", "HEAD"]).args(arguments);
-        command.current_dir(&self.0).env_remove("NUM").env_remove("ROUNDS").envs(variable);
+        command.current_dir(self.0.path("")).env_remove("NUM").env_remove("ROUNDS").envs(variable);
         let done = command.output().unwrap();
         let told = String::from_utf8_lossy(&done.stdout) + String::from_utf8_lossy(&done.stderr);
         let ran = fs::read_to_string(ran).unwrap_or_default();
@@ -94,13 +99,7 @@ impl Repository {
     }
 
     fn rows(&self) -> usize {
-        fs::read_to_string(self.0.join("scratch/regress/rows.jsonl")).unwrap_or_default().lines().count()
-    }
-}
-
-impl Drop for Repository {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        fs::read_to_string(self.0.path("scratch/regress/rows.jsonl")).unwrap_or_default().lines().count()
     }
 }
 

@@ -59,12 +59,12 @@ pub fn run(args: &Args) -> Outcome {
             args.store.open_with(dir, families, &sizes)
         }
     };
-    let mut report = Report { title: args.store.name().to_owned(), ..Report::default() };
+    let mut report = Report { title: args.store.name(), ..Report::default() };
     drive::drive(
         &args.dir,
         &args.workloads,
         &settings,
-        args.store.name(),
+        &args.store.name(),
         // The process that starts the runs measures the machine, so this process does not.
         &Machine::default(),
         &open,

@@ -108,7 +108,7 @@ pub fn run(args: &Args) -> Outcome {
             // Each round begins with another store, so that no store always follows the same one.
             for place in 0..stores.len() {
                 let store = stores[(place + round as usize) % stores.len()];
-                if !known.contains(&(store.name().to_owned(), course.name, round)) {
+                if !known.contains(&(store.name(), course.name, round)) {
                     eprintln!("round {round}: {}, {}", course.name, store.name());
                     measure(args, store, course, round)?;
                 }

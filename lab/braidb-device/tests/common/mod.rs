@@ -1,5 +1,7 @@
 //! Files on a modelled machine, and jobs that read them.
+#![allow(dead_code, reason = "each test program uses its part of this")]
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,6 +13,14 @@ pub const MS: u64 = 1_000_000;
 /// A seek of the hard disk, and its transfer of a page, in ns.
 pub const SEEK_NS: u64 = 16_666_666;
 pub const PAGE_NS: u64 = 27_307;
+
+pub fn path(name: &str) -> &Path {
+    Path::new(name)
+}
+
+pub fn kind<T>(outcome: std::io::Result<T>) -> ErrorKind {
+    outcome.err().expect("it is refused").kind()
+}
 
 pub fn create(env: &Env, name: &str) -> Arc<dyn File> {
     env.fs.create(Path::new(name)).unwrap()

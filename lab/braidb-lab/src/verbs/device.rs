@@ -1,13 +1,13 @@
 //! `device PATH`: measures the device that holds a directory, and names the modelled device that is most like it.
 
-use crate::failure::{Failure, Outcome, printing, storage};
+use crate::failure::{Failure, Outcome, storage};
 use crate::figures::{bytes_text, nanoseconds_text, ratio};
 use crate::host::clock::Stopwatch;
 use crate::text;
+use crate::verbs::print_text;
 use braidb::storage::{DeviceTimes, real};
 use braidb_device::Profile;
 use serde_json::{Value, json};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Measure the device that holds a directory: seek time, read rate and write rate
@@ -38,20 +38,16 @@ pub fn run(args: &Args) -> Outcome {
         true => format!("{:#}\n", as_json(&times)),
         false => as_text(path, &times, watch.seconds()),
     };
-    std::io::stdout().write_all(text.as_bytes()).map_err(printing)
+    print_text(&text)
 }
 
 fn require_directory(path: &Path) -> Outcome {
-    match (path.is_dir(), path.exists()) {
-        (true, _) => Ok(()),
-        (false, true) => {
-            Err(Failure::Use(format!("{} is a file: name a directory on the device", path.display())))
-        }
-        (false, false) => Err(Failure::Use(format!(
-            "there is no {}: name a directory that exists on the device",
-            path.display()
-        ))),
-    }
+    let what = match (path.is_dir(), path.exists()) {
+        (true, _) => return Ok(()),
+        (_, true) => format!("{} is a file: name a directory on the device", path.display()),
+        _ => format!("there is no {}: name a directory that exists on the device", path.display()),
+    };
+    Err(Failure::Use(what))
 }
 
 /// The profile whose times differ least from these, by the product of the ratios of seek, read rate and write rate.

@@ -1,15 +1,15 @@
 //! `model`: the cost model of LogStore for a store on one or two devices.
 
 use super::bench::DeviceArg;
-use crate::failure::{Failure, Outcome, printing};
+use crate::failure::{Failure, Outcome};
 use crate::figures::{bytes_text, counted, grouped, parse_bytes};
 use crate::text;
+use crate::verbs::print_text;
 use braidb::Options;
 use braidb::stats::{Forecast, Load};
 use braidb_bench::settings::Ranks;
 use braidb_device::cost::{Bound, Layout, Limit, Memory, Prediction, Setup, Tree};
 use serde_json::{Value, json};
-use std::io::Write as _;
 
 /// Predict reads and puts a second of a store on one or two devices, and which device limits them
 ///
@@ -164,9 +164,8 @@ struct Store<'a> {
 
 pub fn run(args: &Args) -> Outcome {
     let store = Store::new(args)?;
-    let mut text = if args.json { format!("{:#}", store.as_json()) } else { store.as_text() };
-    text.push('\n');
-    std::io::stdout().write_all(text.as_bytes()).map_err(printing)
+    let text = if args.json { format!("{:#}", store.as_json()) } else { store.as_text() };
+    print_text(&format!("{text}\n"))
 }
 
 impl Store<'_> {

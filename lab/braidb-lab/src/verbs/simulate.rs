@@ -1,15 +1,15 @@
 //! `simulate`.
 
 use super::bench::engine::GuardsArg;
-use crate::failure::{Outcome, printing};
+use crate::failure::Outcome;
 use crate::figures::{bytes_text, grouped, ratio};
 use crate::progress::{Progress, Unit};
 use crate::text;
+use crate::verbs::print_text;
 use braidb::Options;
 use braidb::stats::{Forecast, Load};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 /// Predict what a load will cost: bytes written by merges, and space
 ///
@@ -78,9 +78,8 @@ pub fn run(args: &Args) -> Outcome {
     let forecast = options.forecast_with_progress(&load, |writes| progress.show(writes, load.entries, ""));
     drop(progress);
     let forecast = forecast?;
-    let mut text = if args.json { format!("{:#}", as_json(&forecast)) } else { as_text(&forecast) };
-    text.push('\n');
-    std::io::stdout().write_all(text.as_bytes()).map_err(printing)
+    let text = if args.json { format!("{:#}", as_json(&forecast)) } else { as_text(&forecast) };
+    print_text(&format!("{text}\n"))
 }
 
 fn as_json(forecast: &Forecast) -> Value {

@@ -10,6 +10,21 @@ pub mod terminal;
 #[allow(unused_imports, reason = "each test program uses its part of this")]
 pub use run::{Place, Run, names};
 
+impl Run {
+    /// Fails unless the output contains all these parts.
+    #[track_caller]
+    pub fn shows(&self, parts: &[&str]) {
+        for part in parts {
+            assert!(self.text().contains(part), "{part:?} is not in {self:?}");
+        }
+    }
+
+    /// The output as JSON, a value a line.
+    pub fn json_lines(&self) -> Vec<serde_json::Value> {
+        self.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
 /// The laboratory's command.
 pub const LAB: &str = env!("CARGO_BIN_EXE_braidb-lab");
 

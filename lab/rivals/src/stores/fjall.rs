@@ -56,13 +56,11 @@ impl Store for Fjall {
     }
 
     fn scan(&self, family: usize, from: &[u8], limit: usize, see: See<'_>) -> Outcome<usize> {
-        let mut seen = 0;
-        for entry in self.keyspaces[family].range(from..).take(limit) {
+        self.keyspaces[family].range(from..).take(limit).try_fold(0, |seen, entry| {
             let (key, value) = entry.into_inner()?;
             see(&key, &value);
-            seen += 1;
-        }
-        Ok(seen)
+            Ok(seen + 1)
+        })
     }
 
     /// fjall has no call that waits. Its counters tell waiting flushes, sealed memtables, and compactions that run and that ended.

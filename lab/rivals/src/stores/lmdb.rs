@@ -1,4 +1,4 @@
-//! LMDB, through `heed`. A family is a named database; a put is a transaction of its own.
+//! LMDB, through `heed`. A family is a named database; a put is a transaction of its own. LMDB does all of its work within the calls.
 //!
 //! The flags are `MDB_WRITEMAP` and, unless puts sync, `MDB_NOSYNC`. A commit changes pages in a mapping of the file, which belong to the
 //! operating system, and does not sync. So a process that dies loses nothing. BraidDB hands over its log in this way too. Without
@@ -67,18 +67,10 @@ impl Store for Lmdb {
         // LMDB has no empty keys and refuses to look for one.
         let start = if from.is_empty() { Bound::Unbounded } else { Bound::Included(from) };
         let bounds = (start, Bound::Unbounded);
-        let mut seen = 0;
-        for entry in self.families[family].range(&transaction, &bounds)?.take(limit) {
+        self.families[family].range(&transaction, &bounds)?.take(limit).try_fold(0, |seen, entry| {
             let (key, value) = entry?;
             see(key, value);
-            seen += 1;
-        }
-        Ok(seen)
-    }
-
-    /// LMDB does all of its work within the calls.
-    fn settle(&self, mark: &mut dyn FnMut()) -> Outcome {
-        mark();
-        Ok(())
+            Ok(seen + 1)
+        })
     }
 }

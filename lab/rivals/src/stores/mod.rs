@@ -83,21 +83,8 @@ impl Kind {
     ];
 
     /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Braidb => "braidb",
-            Kind::BraidbCached => "braidb-cached",
-            Kind::Leveldb => "leveldb",
-            Kind::LeveldbChecked => "leveldb-checked",
-            Kind::Hyperleveldb => "hyperleveldb",
-            Kind::HyperleveldbChecked => "hyperleveldb-checked",
-            Kind::Pebblesdb => "pebblesdb",
-            Kind::PebblesdbChecked => "pebblesdb-checked",
-            Kind::Lmdb => "lmdb",
-            Kind::Redb => "redb",
-            Kind::Fjall => "fjall",
-            Kind::Rocksdb => "rocksdb",
-        }
+    pub fn name(self) -> String {
+        self.to_possible_value().expect("no store is hidden").get_name().to_owned()
     }
 
     /// Opens the store in `dir` with the settings of the comparison. `dir` is created if its parent exists. An existing store must be
@@ -128,7 +115,7 @@ impl Kind {
             Kind::Lmdb => lmdb::open(dir, families, settings),
             Kind::Redb => redb::open(dir, families, settings),
             Kind::Fjall => fjall::open(dir, families, settings),
-            Kind::Rocksdb => rocksdb::open(library()?, dir, families, settings),
+            Kind::Rocksdb => rocksdb::Database::open(library()?, dir, families, settings),
         })
     }
 

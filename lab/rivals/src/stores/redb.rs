@@ -1,4 +1,4 @@
-//! redb. A family is a table; a put is a transaction of its own.
+//! redb. A family is a table; a put is a transaction of its own. redb does all of its work within the calls.
 //!
 //! `Durability::None` leaves commits in the memory of the process. `Durability::Immediate` writes them to the file and syncs. redb 4 has no
 //! level between the two. So transactions are `Immediate`, over a file whose sync does nothing unless puts sync. A commit hands its pages
@@ -63,19 +63,11 @@ impl Store for Redb {
 
     fn scan(&self, family: usize, from: &[u8], limit: usize, see: See<'_>) -> Outcome<usize> {
         let table = self.db.begin_read()?.open_table(table(&self.families[family]))?;
-        let mut seen = 0;
-        for entry in table.range(from..)?.take(limit) {
+        table.range(from..)?.take(limit).try_fold(0, |seen, entry| {
             let (key, value) = entry?;
             see(key.value(), value.value());
-            seen += 1;
-        }
-        Ok(seen)
-    }
-
-    /// redb does all of its work within the calls.
-    fn settle(&self, mark: &mut dyn FnMut()) -> Outcome {
-        mark();
-        Ok(())
+            Ok(seen + 1)
+        })
     }
 }
 
@@ -83,52 +75,31 @@ impl Store for Redb {
 #[derive(Debug)]
 struct Unsynced(FileBackend);
 
+/// Methods that hand their arguments to the file.
+macro_rules! of_file {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $returned:ty;)*) => {
+        $(fn $name(&self, $($argument: $type),*) -> $returned {
+            self.0.$name($($argument),*)
+        })*
+    };
+}
+
 impl StorageBackend for Unsynced {
-    fn len(&self) -> io::Result<u64> {
-        self.0.len()
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.0.read(offset, out)
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
-    }
-
     fn sync_data(&self) -> io::Result<()> {
         Ok(())
     }
 
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.0.write(offset, data)
-    }
-
-    fn close(&self) -> io::Result<()> {
-        self.0.close()
-    }
-
-    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.0.try_lock_range(start, end)
-    }
-
-    fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.0.try_lock_shared_range(start, end)
-    }
-
-    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.0.lock_range(start, end)
-    }
-
-    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.0.lock_shared_range(start, end)
-    }
-
-    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.0.unlock_range(start, end)
-    }
-
-    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.0.query_lock_range(start, end)
+    of_file! {
+        len() -> io::Result<u64>;
+        read(offset: u64, out: &mut [u8]) -> io::Result<()>;
+        set_len(len: u64) -> io::Result<()>;
+        write(offset: u64, data: &[u8]) -> io::Result<()>;
+        close() -> io::Result<()>;
+        try_lock_range(start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError>;
+        try_lock_shared_range(start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError>;
+        lock_range(start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError>;
+        lock_shared_range(start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError>;
+        unlock_range(start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError>;
+        query_lock_range(start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError>;
     }
 }

@@ -9,24 +9,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::{ptr, slice};
 
-/// What a store is loaded from.
-struct Source {
-    /// The environment variable that names the shared object.
-    variable: &'static str,
-    /// The shared object that is looked for in the directories of the system, if the variable is not set.
-    installed: Option<&'static str>,
-}
-
 impl Kind {
-    fn source(self) -> Option<Source> {
-        let (variable, installed) = match self {
+    /// The environment variable that names the shared object of a store, and the shared object that is looked for in the directories of the
+    /// system if the variable is not set. `None` for a store that is part of this program.
+    fn source(self) -> Option<(&'static str, Option<&'static str>)> {
+        Some(match self {
             Kind::Leveldb | Kind::LeveldbChecked => ("RIVALS_LEVELDB", Some("libleveldb.so")),
             Kind::Hyperleveldb | Kind::HyperleveldbChecked => ("RIVALS_HYPERLEVELDB", None),
             Kind::Pebblesdb | Kind::PebblesdbChecked => ("RIVALS_PEBBLESDB", None),
             Kind::Rocksdb => ("RIVALS_ROCKSDB", None),
             _ => return None,
-        };
-        Some(Source { variable, installed })
+        })
     }
 
     /// The shared object of a store that is loaded, and its path; `None` for a store that is part of this program. The object stays loaded
@@ -36,7 +29,7 @@ impl Kind {
     ///
     /// No path is given, or the file is no shared object. The error names the variable.
     pub(super) fn library(self) -> Outcome<Option<(&'static Library, OsString)>> {
-        let Some(Source { variable, installed }) = self.source() else { return Ok(None) };
+        let Some((variable, installed)) = self.source() else { return Ok(None) };
         let Some(path) = std::env::var_os(variable).or(installed.map(OsString::from)) else {
             return Err(format!("set {variable} to the path of its shared object (see README.md)").into());
         };
@@ -220,8 +213,8 @@ impl Common {
         }
     }
 
-    /// Shows the entries of an iterator to `see`, from the first key that is not below `from` on, until `see` returns `false`. The iterator
-    /// is destroyed, also if `see` panics.
+    /// Shows up to `limit` entries of an iterator to `see`, from the first key that is not below `from` on. Ends before an entry for which
+    /// `see` returns `false`. Returns the number of entries before the end. The iterator is destroyed, also if `see` panics.
     ///
     /// # Safety
     ///
@@ -230,20 +223,27 @@ impl Common {
         &self,
         iterator: Handle,
         from: &[u8],
+        limit: usize,
         see: &mut dyn FnMut(&[u8], &[u8]) -> bool,
-    ) -> Result<(), Error> {
-        let cursor = Cursor { common: self, iterator };
+    ) -> Result<usize, Error> {
+        let (cursor, mut seen) = (Cursor { common: self, iterator }, 0);
+        if limit == 0 {
+            return Ok(0);
+        }
         // SAFETY: the iterator is alive and no other code has it; the slice is as long as it is said to be.
         unsafe { (self.iter_seek)(iterator, from.as_ptr().cast(), from.len()) };
-        while let Some((key, value)) = cursor.entry() {
-            if !see(key, value) {
+        while let Some((key, value)) = cursor.entry()
+            && see(key, value)
+        {
+            seen += 1;
+            if seen == limit {
                 break;
             }
             // SAFETY: the iterator is alive and at an entry; `key` and `value`, which the step invalidates, are not used again.
             unsafe { (self.iter_next)(iterator) };
         }
         // SAFETY: the iterator is alive.
-        self.checked(|error| unsafe { (self.iter_get_error)(iterator, error) })
+        self.checked(|error| unsafe { (self.iter_get_error)(iterator, error) }).map(|()| seen)
     }
 }
 

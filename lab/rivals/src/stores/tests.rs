@@ -1,7 +1,12 @@
 //! Every store behaves as a map does, tells when it has settled, and refuses what it cannot open.
 
+#[path = "../../../../crates/braidb-cli/tests/common/run.rs"]
+#[allow(dead_code, reason = "the tests of the commands use the rest")]
+mod run;
+
 use super::*;
 use braidb_bench::draws::{Noise, mix};
+use run::Place;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,33 +23,9 @@ fn kinds() -> impl Iterator<Item = Kind> {
     Kind::value_variants().iter().copied().filter(|kind| kind.origin().is_ok())
 }
 
-/// A path in a directory of a test. The directory is removed with the value.
-struct Place(PathBuf);
-
-impl Place {
-    fn new(test: &str, kind: Kind) -> Place {
-        let path = std::env::temp_dir().join(format!("rivals-{test}-{}-{}", kind.name(), std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).unwrap();
-        Place(path)
-    }
-
-    fn db(&self) -> PathBuf {
-        self.0.join("db")
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-#[test]
-fn names_are_those_of_the_command_line() {
-    for kind in Kind::value_variants() {
-        assert_eq!(Kind::from_str(kind.name(), false), Ok(*kind));
-    }
+/// A directory for a test of a store.
+fn place(test: &str, kind: Kind) -> Place {
+    Place::new(&format!("rivals-{test}-{}", kind.name()))
 }
 
 type Model = Vec<BTreeMap<Vec<u8>, Vec<u8>>>;
@@ -99,10 +80,10 @@ fn stores_do_what_a_map_does() {
     let noise = Noise::new(1, LARGEST);
     for kind in kinds() {
         for families in [1, 3] {
-            let place = Place::new("model", kind);
+            let place = place("model", kind);
             let mut model = vec![BTreeMap::new(); families];
             for session in 0..4 {
-                let store = kind.open_with(&place.db(), families, &SMALL).unwrap();
+                let store = kind.open_with(&place.path("db"), families, &SMALL).unwrap();
                 for (family, map) in model.iter().enumerate() {
                     compare_from(&*store, map, family, b"", usize::MAX);
                 }
@@ -121,8 +102,8 @@ fn stores_settle_and_tell_when() {
     const PUTS: u64 = 6000;
     let noise = Noise::new(2, BYTES as usize);
     for kind in kinds() {
-        let place = Place::new("settle", kind);
-        let store = kind.open_with(&place.db(), 1, &SMALL).unwrap();
+        let place = place("settle", kind);
+        let store = kind.open_with(&place.path("db"), 1, &SMALL).unwrap();
         let before = store.counts();
         for put in 0..PUTS {
             store.put(0, &mix(put).to_be_bytes(), noise.value(put, BYTES as usize)).unwrap();
@@ -136,10 +117,10 @@ fn stores_settle_and_tell_when() {
         assert_eq!(names(&before), names(&after), "{kind:?}");
         assert!(before.iter().zip(&after).all(|(before, after)| before.1 <= after.1), "{kind:?}");
         assert!(before.is_empty() || before != after, "{kind:?} counted nothing");
-        let settled = files_below(&place.db());
+        let settled = files_below(&place.path("db"));
         std::thread::sleep(Duration::from_millis(100));
         // Files may vanish, but no file is created, and no file changes its size.
-        let later = files_below(&place.db());
+        let later = files_below(&place.path("db"));
         assert!(later.iter().all(|(path, bytes)| settled.get(path) == Some(bytes)), "{kind:?}: {later:?}");
         for put in 0..PUTS {
             let mut is_right = false;
@@ -167,10 +148,10 @@ fn files_below(dir: &Path) -> BTreeMap<PathBuf, u64> {
 #[test]
 fn what_cannot_be_opened_is_an_error() {
     for kind in kinds() {
-        let place = Place::new("foreign", kind);
-        let file = place.0.join("file");
+        let place = place("foreign", kind);
+        let file = place.path("file");
         fs::write(&file, "not a directory").unwrap();
-        let below_missing = place.0.join("missing").join("db");
+        let below_missing = place.path("missing/db");
         for (path, told) in
             [(&file, "is not a directory"), (&below_missing, "its parent has to be a directory")]
         {
@@ -179,14 +160,17 @@ fn what_cannot_be_opened_is_an_error() {
         }
         assert!(!below_missing.exists() && fs::read(&file).unwrap() == b"not a directory");
 
-        kind.open_with(&place.db(), 1, &SMALL).unwrap().put(0, b"key", b"value").unwrap();
-        for path in files_below(&place.db()).into_keys() {
+        kind.open_with(&place.path("db"), 1, &SMALL).unwrap().put(0, b"key", b"value").unwrap();
+        for path in files_below(&place.path("db")).into_keys() {
             fs::write(path, "not what a store writes\n".repeat(1000)).unwrap();
         }
-        let error =
-            kind.open_with(&place.db(), 1, &SMALL).err().expect("nothing of the store is left").to_string();
+        let error = kind
+            .open_with(&place.path("db"), 1, &SMALL)
+            .err()
+            .expect("nothing of the store is left")
+            .to_string();
         assert!(
-            error.contains(place.db().to_str().unwrap()) && error.contains(kind.name()),
+            error.contains(place.path("db").to_str().unwrap()) && error.contains(&kind.name()),
             "{kind:?}: {error}"
         );
     }
@@ -195,13 +179,13 @@ fn what_cannot_be_opened_is_an_error() {
 #[test]
 fn puts_that_sync_are_puts() {
     for kind in kinds() {
-        let place = Place::new("sync", kind);
-        let store = kind.open(&place.db(), 2, true).unwrap();
+        let place = place("sync", kind);
+        let store = kind.open(&place.path("db"), 2, true).unwrap();
         store.put(1, b"key", b"value").unwrap();
         store.put(1, b"other", b"value").unwrap();
         store.delete(1, b"other").unwrap();
         drop(store);
-        let (store, mut keys) = (kind.open(&place.db(), 2, true).unwrap(), Vec::new());
+        let (store, mut keys) = (kind.open(&place.path("db"), 2, true).unwrap(), Vec::new());
         assert_eq!(store.scan(1, b"", 9, &mut |key, _| keys.push(key.to_vec())).unwrap(), 1, "{kind:?}");
         assert_eq!(keys, [b"key"], "{kind:?}");
     }
@@ -217,20 +201,20 @@ fn checked_stores_find_a_flipped_bit() {
     let checked = [Kind::LeveldbChecked, Kind::HyperleveldbChecked, Kind::PebblesdbChecked];
     let kinds = [Kind::Leveldb, Kind::Hyperleveldb, Kind::Pebblesdb].into_iter().zip(checked);
     for (kind, checked) in kinds.filter(|(kind, _)| kind.origin().is_ok()) {
-        let place = Place::new("flipped", kind);
-        let store = kind.open_with(&place.db(), 1, &SMALL).unwrap();
+        let place = place("flipped", kind);
+        let store = kind.open_with(&place.path("db"), 1, &SMALL).unwrap();
         for put in 0..PUTS {
             store.put(0, &put.to_be_bytes(), noise.value(put, BYTES)).unwrap();
         }
         store.settle(&mut || ()).unwrap();
         drop(store);
         let read = |kind: Kind| -> Outcome<(Vec<u8>, usize)> {
-            let (store, mut seen) = (kind.open_with(&place.db(), 1, &SMALL)?, Vec::new());
+            let (store, mut seen) = (kind.open_with(&place.path("db"), 1, &SMALL)?, Vec::new());
             store.get(0, &key, &mut |value| seen = value.to_vec())?;
             Ok((seen, store.scan(0, &key, 1, &mut |_, _| ())?))
         };
         assert_eq!(read(checked).unwrap(), (value.to_vec(), 1), "{checked:?}");
-        for path in files_below(&place.db()).into_keys() {
+        for path in files_below(&place.path("db")).into_keys() {
             let mut content = fs::read(&path).unwrap();
             if let Some(at) = content.windows(BYTES).position(|window| window == value) {
                 content[at + BYTES / 2] ^= 1;
@@ -247,14 +231,16 @@ fn checked_stores_find_a_flipped_bit() {
 #[test]
 fn a_store_that_cannot_be_loaded_says_what_it_wants() {
     for kind in [Kind::Hyperleveldb, Kind::Pebblesdb, Kind::Rocksdb] {
-        let place = Place::new("without", kind);
+        let place = place("without", kind);
         let variable = format!("RIVALS_{}", kind.name().to_uppercase());
         match kind.origin() {
             Ok(origin) => assert!(origin.unwrap().contains("loaded from"), "{kind:?}"),
             Err(error) => {
                 assert!(error.to_string().contains(&variable), "{error}");
-                assert!(kind.open(&place.db(), 1, false).err().unwrap().to_string().contains(&variable));
-                assert!(!place.db().exists());
+                assert!(
+                    kind.open(&place.path("db"), 1, false).err().unwrap().to_string().contains(&variable)
+                );
+                assert!(!place.path("db").exists());
             }
         }
     }

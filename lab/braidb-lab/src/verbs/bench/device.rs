@@ -8,15 +8,15 @@ use super::measure::{self, Served, measure_through};
 use super::placement::{DeviceArgs, Machine};
 use super::report::latency_text;
 use super::{Measurement, Settings};
-use crate::failure::{Failure, Outcome, printing};
+use crate::failure::{Failure, Outcome};
 use crate::figures::{bytes_text, grouped};
+use crate::verbs::print_text;
 use braidb::Options;
 use braidb_bench::drive::result_of;
 use braidb_bench::keys::Data;
 use braidb_bench::results::{self, Run};
 use braidb_bench::{Beside, Measured, See, Store, Timer, Workload, run};
 use braidb_device::Testbed;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -202,8 +202,7 @@ fn print(args: &Measurement, measured: &Measured, run: &Run, machine: &Machine) 
         true => format!("{}\n", serde_json::to_string(run).expect("figures are JSON")),
         false => as_text(args, measured, run, machine),
     };
-    let mut out = std::io::stdout();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(printing)
+    print_text(&text)
 }
 
 fn as_text(args: &Measurement, measured: &Measured, run: &Run, machine: &Machine) -> String {

@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use std::str::FromStr;
 
 /// The options of the database.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug, Default)]
 pub struct EngineArgs {
     /// What an acknowledged write means
     #[arg(long, value_enum, default_value_t = DurabilityArg::Buffer)]
@@ -80,9 +80,10 @@ impl FromStr for Threshold {
 }
 
 /// [`Durability`] on the command line.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum DurabilityArg {
     None,
+    #[default]
     Buffer,
     Sync,
 }

@@ -132,18 +132,14 @@ pub fn measure_through(
 ) -> Outcome<Measured> {
     let data = Data::new(workload, &settings.load);
     let live_bytes = settings.live_bytes(workload, &data, 0);
-    let bar = match settings.load.operations(workload) {
-        Some(operations) => ProgressBar::new(operations).with_style(
-            ProgressStyle::with_template(
-                "{prefix:16} {bar:40} {human_pos} of {human_len}, {per_sec}, {eta} left",
-            )
-            .expect("the template is right"),
-        ),
-        None => ProgressBar::no_length().with_style(
-            ProgressStyle::with_template("{prefix:16} {human_pos}, {per_sec}, {elapsed}")
-                .expect("the template is right"),
-        ),
+    let (bar, template) = match settings.load.operations(workload) {
+        Some(operations) => {
+            let template = "{prefix:16} {bar:40} {human_pos} of {human_len}, {per_sec}, {eta} left";
+            (ProgressBar::new(operations), template)
+        }
+        None => (ProgressBar::no_length(), "{prefix:16} {human_pos}, {per_sec}, {elapsed}"),
     };
+    bar.set_style(ProgressStyle::with_template(template).expect("the template is right"));
     bar.set_prefix(workload.name);
     engine.db.settle()?;
     let stats = engine.db.stats();

@@ -221,8 +221,9 @@ fn set_mark(mark: &Path, filling: &str) -> Outcome {
 pub fn start_empty(dir: &Path, options: &Options) -> Outcome {
     options.check()?;
     let (mark, db_dir) = (dir.join(BENCH_MARK), dir.join(BENCH_DB));
-    files::create_dir(dir).map_err(|error| Failure::file("create", dir, &error))?;
     if !mark.exists() {
+        require_free(dir)?;
+        files::create_dir(dir).map_err(|error| Failure::file("create", dir, &error))?;
         set_mark(&mark, "")?;
     }
     empty_database(&db_dir, || set_mark(&mark, ""))

@@ -47,12 +47,9 @@ pub enum Placement {
 }
 
 impl Placement {
-    fn name(self) -> &'static str {
-        match self {
-            Placement::Tiers => "tiers",
-            Placement::Random => "random",
-            Placement::Cache => "cache",
-        }
+    /// The name on the command line.
+    fn name(self) -> String {
+        self.to_possible_value().expect("no placement is hidden").get_name().to_owned()
     }
 }
 

@@ -1,14 +1,14 @@
 //! The figures of one workload, as text or as JSON.
 
-use super::measure::{Lookups, Measured};
+use super::measure::Measured;
 use super::{Measurement, Settings};
-use crate::failure::{Outcome, printing};
+use crate::failure::Outcome;
 use crate::figures::{bytes_text, counted, grouped, nanoseconds_text, ratio};
 use crate::hot_keys::hot_keys_json;
+use crate::verbs::print_text;
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 /// Prints the figures.
 pub fn print(measured: &Measured, args: &Measurement, directory_bytes: u64) -> Outcome {
@@ -16,8 +16,7 @@ pub fn print(measured: &Measured, args: &Measurement, directory_bytes: u64) -> O
         true => format!("{}\n", as_json(measured, args, directory_bytes)),
         false => as_text(measured, directory_bytes),
     };
-    let mut out = std::io::stdout();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(printing)
+    print_text(&text)
 }
 
 /// The quantiles of latencies that are printed, with their names.
@@ -71,10 +70,7 @@ fn as_json(measured: &Measured, args: &Measurement, directory_bytes: u64) -> Val
         "merges": measured.merges,
         "most_merges_at_once": measured.most_merges_at_once,
     });
-    for (name, figure) in lookup_figures(&measured.lookups) {
-        figures[name] = figure;
-    }
-    for (name, figure) in space_figures(measured, settings) {
+    for (name, figure) in lookup_and_space_figures(measured, settings) {
         figures[name] = figure;
     }
     if measured.workload.is_mixed() {
@@ -93,9 +89,10 @@ fn as_json(measured: &Measured, args: &Measurement, directory_bytes: u64) -> Val
     figures
 }
 
-/// The figures on lookups of gets.
-fn lookup_figures(lookups: &Lookups) -> [(&'static str, Value); 7] {
-    [
+/// The figures on lookups of gets, and on the space of the database.
+fn lookup_and_space_figures(measured: &Measured, settings: &Settings) -> Vec<(&'static str, Value)> {
+    let (lookups, space, worst) = (&measured.lookups, &measured.space, &measured.worst);
+    let mut figures = vec![
         ("gets", lookups.gets.into()),
         ("table_reads", lookups.table_reads.into()),
         ("log_reads", lookups.log_reads.into()),
@@ -103,13 +100,6 @@ fn lookup_figures(lookups: &Lookups) -> [(&'static str, Value); 7] {
         ("scan_bytes", lookups.scan_bytes.into()),
         ("looks_per_get", lookups.looks_per_get().into()),
         ("reads_per_get", lookups.reads_per_get().into()),
-    ]
-}
-
-/// The figures on the space of the database.
-fn space_figures(measured: &Measured, settings: &Settings) -> Vec<(&'static str, Value)> {
-    let (space, worst) = (&measured.space, &measured.worst);
-    let mut figures = vec![
         ("allocated_bytes", space.allocated_bytes.into()),
         ("live_bytes", space.live_bytes.into()),
         ("space_amplification", space.amplification().into()),

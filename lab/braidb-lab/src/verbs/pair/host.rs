@@ -3,6 +3,8 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "see above")]
 
 use braidb_bench::Outcome;
+use braidb_bench::host::files::remove_if_there;
+use braidb_cli::host::files::remove_if_present;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -20,10 +22,7 @@ pub fn create_dir(path: &Path) -> Outcome {
 
 /// Removes a directory with all that lies in it; a missing one is fine.
 pub fn remove_dir(path: &Path) -> Outcome {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        other => at("remove", path, other),
-    }
+    at("remove", path, remove_if_there(path))
 }
 
 /// Writes the text of a small file. A file that has the text already keeps its modification time, so that cargo rebuilds nothing.
@@ -51,10 +50,7 @@ pub fn copy(from: &Path, to: &Path) -> Outcome {
 
 /// Removes a file; a missing one is fine.
 pub fn remove_file(path: &Path) -> Outcome {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        other => at("remove", path, other),
-    }
+    at("remove", path, remove_if_present(path))
 }
 
 /// Adds a line to a file, which is created if it is missing.

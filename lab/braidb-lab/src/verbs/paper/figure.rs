@@ -122,23 +122,8 @@ impl Figure {
     pub fn text(self, value: f64) -> String {
         match self {
             _ if value.is_nan() => none(),
-            Figure::SettledWrites
-            | Figure::SettledOperations
-            | Figure::Operations
-            | Figure::First
-            | Figure::Last
-                if value < 100.0 =>
-            {
-                format!("{value:.2}")
-            }
+            Figure::Flushes | Figure::Merges => grouped(value as u64),
             Figure::Served(_) => format!("{:.1}%", 100.0 * value),
-            Figure::SettledWrites
-            | Figure::SettledOperations
-            | Figure::Operations
-            | Figure::First
-            | Figure::Last
-            | Figure::Flushes
-            | Figure::Merges => grouped(value as u64),
             Figure::WrittenWithoutLog | Figure::Written(_) | Figure::TableBytes => bytes_text(value as u64),
             Figure::WrittenPerUserByte | Figure::MergeAmplification | Figure::ReadsPerGet => {
                 format!("{value:.3}")
@@ -146,6 +131,9 @@ impl Figure {
             Figure::BackgroundCpu | Figure::Latency(_) | Figure::MeanLatency => {
                 nanoseconds_text(value as u64)
             }
+            // The others are operations a second.
+            _ if value < 100.0 => format!("{value:.2}"),
+            _ => grouped(value as u64),
         }
     }
 }

@@ -15,8 +15,8 @@
 //! statement is shown for several lengths, sizes or workloads.
 
 use super::{
-    Configuration, Experiment, Figure, Further, Paper, Scale, Sizes, Statement, configuration, experiment,
-    factor_text, titles,
+    Configuration, Experiment, Figure, Further, Paper, Scale, Sizes, Statement, Text, configuration,
+    experiment, factor_text, titles,
 };
 use braidb::Options;
 use braidb::tuning::ValueLayout;
@@ -140,26 +140,21 @@ const fn of_rows(percent: u64) -> Scale {
     Scale { rows_percent: percent, ..Scale::WHOLE }
 }
 
-const fn load(title: &'static str, place: &'static str, scale: Scale) -> Experiment {
+const fn load(title: Text, place: Text, scale: Scale) -> Experiment {
     experiment(title, place, ("fillrandom", Distribution::Uniform), scale, &LOAD_FIGURES)
 }
 
 /// Twenty ranges, unless the command line gives other reads.
-const fn ranges(title: &'static str, place: &'static str, scale: Scale, entries: u64) -> Experiment {
+const fn ranges(title: Text, place: Text, scale: Scale, entries: u64) -> Experiment {
     let scale = Scale { operations_percent: 2, entries, ..scale };
     experiment(title, place, ("seekrandom", Distribution::Uniform), scale, &[LATENCY])
 }
 
-const fn gets(title: &'static str, scale: Scale) -> Experiment {
+const fn gets(title: Text, scale: Scale) -> Experiment {
     experiment(title, "4.4; Figure 10", ("readrandom", Distribution::Uniform), scale, &[LATENCY])
 }
 
-const fn ycsb(
-    title: &'static str,
-    workload: &'static str,
-    distribution: Distribution,
-    scale: Scale,
-) -> Experiment {
+const fn ycsb(title: Text, workload: Text, distribution: Distribution, scale: Scale) -> Experiment {
     experiment(title, "4.5; Figure 11", (workload, distribution), scale, &[OPERATIONS])
 }
 
@@ -169,7 +164,7 @@ const LATENCY: Figure = Figure::MeanLatency;
 
 const LOAD_FIGURES: [Figure; 2] = [WRITES, Figure::WrittenPerUserByte];
 
-const fn of(experiments: &'static [&'static str], figure: Figure, text: &'static str) -> Statement {
+const fn of(experiments: &'static [Text], figure: Figure, text: Text) -> Statement {
     Statement { experiments, figure, configuration: TRIE, text }
 }
 

@@ -16,8 +16,8 @@
 
 use super::figure::By;
 use super::{
-    Configuration, Experiment, Figure, Further, Paper, Predicted, Scale, Sizes, Statement, experiment,
-    factor_text, statement, titles,
+    Configuration, Experiment, Figure, Further, Paper, Predicted, Scale, Sizes, Statement, Text, experiment,
+    factor_text, scaled, statement, titles,
 };
 use crate::failure::Outcome;
 use crate::verbs::bench::Settings;
@@ -107,11 +107,6 @@ fn predict(
 /// The exponent of the paper's draws (VI).
 const ZIPF_EXPONENT: f64 = 0.9;
 
-/// A size that is `of_a_million` for a million rows, in proportion to `rows`.
-fn scaled(rows: u64, of_a_million: u64) -> u64 {
-    (rows as f64 / 1e6 * of_a_million as f64) as u64
-}
-
 /// The least bytes of memory for writes. With less, the syncs of small flushes would determine the figures.
 const LEAST_MEMTABLE_BYTES: usize = 2 << 20;
 
@@ -168,7 +163,7 @@ const CONFIGURATIONS: [Configuration; 13] = [
 const PAIRS: [&str; 8] = [READS_2, READS_8, WRITES, B90, A, RMW, B10, E];
 
 /// The engine with its defaults on these devices.
-const fn on(name: &'static str, experiments: &'static [&'static str], devices: DeviceArgs) -> Configuration {
+const fn on(name: Text, experiments: &'static [Text], devices: DeviceArgs) -> Configuration {
     let options: fn(Options) -> Options = |options| options;
     Configuration { name, experiments, options, devices: Some(devices) }
 }
@@ -222,7 +217,7 @@ const fn memory(percent: u64) -> Scale {
 }
 
 /// Gets after as many gets at rest.
-const fn gets(title: &'static str, place: &'static str, scale: Scale) -> Experiment {
+const fn gets(title: Text, place: Text, scale: Scale) -> Experiment {
     Experiment {
         warming: Some("readrandom"),
         ..experiment(
@@ -235,7 +230,7 @@ const fn gets(title: &'static str, place: &'static str, scale: Scale) -> Experim
     }
 }
 
-const fn load(title: &'static str, place: &'static str, workload: &'static str, scale: Scale) -> Experiment {
+const fn load(title: Text, place: Text, workload: Text, scale: Scale) -> Experiment {
     let figures = &[SETTLED, LATENCY, MEMORY, FAST, SLOW, MERGES];
     experiment(title, place, (workload, Distribution::Zipfian), scale, figures)
 }

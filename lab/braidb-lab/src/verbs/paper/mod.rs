@@ -13,10 +13,11 @@ mod rounds;
 mod table;
 mod triad;
 
-use super::bench::engine::{DurabilityArg, EngineArgs};
+use super::bench::engine::EngineArgs;
 use super::bench::placement::DeviceArgs;
 use super::bench::{Settings, page};
-use crate::failure::{Failure, Outcome, printing};
+use super::print_text;
+use crate::failure::{Failure, Outcome};
 use crate::figures::{bytes_text, counted, grouped};
 use crate::text;
 use braidb::Options;
@@ -25,7 +26,6 @@ use braidb_bench::{Distribution, Workload};
 use clap::ValueEnum;
 use figure::{Cause, Figure};
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::PathBuf;
 use table::{change_text, factor_text};
 
@@ -93,14 +93,17 @@ enum Name {
     LogStore,
 }
 
+/// A title, a place in the paper, a name, or a sentence of a table.
+type Text = &'static str;
+
 /// The experiments, configurations and statements of one paper.
 struct Paper {
-    title: &'static str,
+    title: Text,
     sizes: Sizes,
     experiments: &'static [Experiment],
     configurations: &'static [Configuration],
     /// Names of the configurations with which the others are compared. They take part in every experiment.
-    baselines: &'static [&'static str],
+    baselines: &'static [Text],
     /// The text of a figure divided by a baseline's.
     comparison: fn(f64) -> String,
     statements: &'static [Statement],
@@ -220,17 +223,17 @@ impl Scale {
 
 /// One workload, measured with several configurations.
 struct Experiment {
-    title: &'static str,
+    title: Text,
     /// The place of the experiment in the paper.
-    place: &'static str,
+    place: Text,
     /// The name of the workload.
-    workload: &'static str,
+    workload: Text,
     distribution: Distribution,
     /// The percentage of reads in a workload that mixes reads and writes.
     read_percent: u64,
     threads: u64,
     /// The workload that runs after the fill, unmeasured. `None`: the measurement follows the fill.
-    warming: Option<&'static str>,
+    warming: Option<Text>,
     /// Seconds after which the workload ends, by the number of rows. `None`: it ends with its operations.
     seconds: Option<fn(u64) -> u64>,
     scale: Scale,
@@ -239,9 +242,9 @@ struct Experiment {
 
 /// An experiment of one thread. Half of the operations read, if the workload mixes reads and writes.
 const fn experiment(
-    title: &'static str,
-    place: &'static str,
-    (workload, distribution): (&'static str, Distribution),
+    title: Text,
+    place: Text,
+    (workload, distribution): (Text, Distribution),
     scale: Scale,
     figures: &'static [Figure],
 ) -> Experiment {
@@ -262,9 +265,9 @@ const fn experiment(
 
 /// A named set of options of the engine.
 struct Configuration {
-    name: &'static str,
+    name: Text,
     /// Titles of the experiments that measure this configuration.
-    experiments: &'static [&'static str],
+    experiments: &'static [Text],
     /// Changes the options that all configurations share.
     options: fn(Options) -> Options,
     /// The modelled devices of this configuration. `None`: the devices of the command line.
@@ -273,8 +276,8 @@ struct Configuration {
 
 /// A configuration without devices of its own. It runs on those of the command line.
 const fn configuration(
-    name: &'static str,
-    experiments: &'static [&'static str],
+    name: Text,
+    experiments: &'static [Text],
     options: fn(Options) -> Options,
 ) -> Configuration {
     Configuration { name, experiments, options, devices: None }
@@ -283,23 +286,23 @@ const fn configuration(
 /// A figure that the paper's text gives for a configuration, compared with a baseline.
 struct Statement {
     /// Titles of the experiments that the statement is about.
-    experiments: &'static [&'static str],
+    experiments: &'static [Text],
     figure: Figure,
-    configuration: &'static str,
-    text: &'static str,
+    configuration: Text,
+    text: Text,
 }
 
 const fn statement(
-    experiments: &'static [&'static str],
+    experiments: &'static [Text],
     figure: Figure,
-    configuration: &'static str,
-    text: &'static str,
+    configuration: Text,
+    text: Text,
 ) -> Statement {
     Statement { experiments, figure, configuration, text }
 }
 
 /// The figures of each round, by the title of the experiment and the name of the configuration.
-type Rounds = BTreeMap<(&'static str, &'static str), Vec<Vec<f64>>>;
+type Rounds = BTreeMap<(Text, Text), Vec<Vec<f64>>>;
 
 pub fn run(args: &Args) -> Outcome {
     let paper = match args.paper {
@@ -333,8 +336,7 @@ pub fn run(args: &Args) -> Outcome {
         text.push_str(&table::of_experiment(paper, experiment, &results.rounds));
     }
     text.push_str(&table::predictions(paper, &results));
-    let mut out = std::io::stdout();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(printing)?;
+    print_text(&text)?;
     match &args.report {
         Some(path) => {
             let timed = args.experiments(paper).filter(|experiment| experiment.seconds.is_some());
@@ -453,28 +455,25 @@ impl Args {
             seed: self.seed.wrapping_add(round),
         };
         let engine = EngineArgs {
-            durability: DurabilityArg::Buffer,
-            memtable_mib: 0,
             memtable_bytes: Some(self.memtable_bytes(paper).saturating_mul(scale.memory_times)),
             cache_mib: scale.blocks_mib(rows_bytes),
             background_threads: 2,
-            runs: None,
-            guards: None,
-            overlap_samples: None,
-            memory: None,
             log_bytes: further.log_bytes.map(|log_bytes| log_bytes(rows)),
-            hot_keys_percent: None,
-            log_tables: None,
-            separation_threshold: None,
             table_bytes: further.table_bytes.map(|table_bytes| table_bytes(rows)),
             value_trie: further.trie_levels.map(|trie_levels| trie_levels(rows)),
+            ..EngineArgs::default()
         };
         Settings { load, engine }
     }
 }
 
+/// A size that is `of_a_million` for a million rows, in proportion to `rows`.
+fn scaled(rows: u64, of_a_million: u64) -> u64 {
+    (rows as f64 / 1e6 * of_a_million as f64) as u64
+}
+
 /// The titles of experiments, for the configurations that take part in all of them.
-const fn titles<const COUNT: usize>(experiments: &[Experiment; COUNT]) -> [&'static str; COUNT] {
+const fn titles<const COUNT: usize>(experiments: &[Experiment; COUNT]) -> [Text; COUNT] {
     let mut titles = [""; COUNT];
     let mut at = 0;
     while at < COUNT {

@@ -14,8 +14,8 @@
 //! (5.2), HyperDex and MongoDB (5.4) are left out.
 
 use super::{
-    Configuration, Experiment, Figure, Further, Paper, Scale, Sizes, Statement, configuration, experiment,
-    factor_text, titles,
+    Configuration, Experiment, Figure, Further, Paper, Scale, Sizes, Statement, Text, configuration,
+    experiment, factor_text, titles,
 };
 use braidb::Options;
 use braidb::tuning::{Guards, MemoryPolicy};
@@ -169,38 +169,33 @@ const LITTLE_CACHE: Scale = Scale { cache_percent: Some(6), ..MUCH_MEMORY };
 /// A tenth of the operations, since each scan reads 50 entries on average.
 const FEW_SCANS: Scale = Scale { operations_percent: 10, ..MUCH_MEMORY };
 
-const fn writes(title: &'static str, place: &'static str, scale: Scale) -> Experiment {
+const fn writes(title: Text, place: Text, scale: Scale) -> Experiment {
     experiment(title, place, ("fillrandom", Distribution::Uniform), scale, &[RATE, WRITTEN])
 }
 
-const fn overwrites(title: &'static str, place: &'static str, scale: Scale) -> Experiment {
+const fn overwrites(title: Text, place: Text, scale: Scale) -> Experiment {
     Experiment { workload: "overwrite", ..writes(title, place, scale) }
 }
 
-const fn reads(title: &'static str, place: &'static str, scale: Scale) -> Experiment {
+const fn reads(title: Text, place: Text, scale: Scale) -> Experiment {
     let figures = &[OPERATIONS, READS_PER_GET];
     experiment(title, place, ("readrandom", Distribution::Uniform), scale, figures)
 }
 
-const fn seeks(title: &'static str, place: &'static str, scale: Scale) -> Experiment {
+const fn seeks(title: Text, place: Text, scale: Scale) -> Experiment {
     scans(title, place, Scale { operations_percent: 10, ..scale }, 1)
 }
 
-const fn scans(title: &'static str, place: &'static str, scale: Scale, entries: u64) -> Experiment {
+const fn scans(title: Text, place: Text, scale: Scale, entries: u64) -> Experiment {
     let scale = Scale { entries, ..scale };
     experiment(title, place, ("seekrandom", Distribution::Uniform), scale, &[OPERATIONS])
 }
 
-const fn mixed(
-    title: &'static str,
-    place: &'static str,
-    workload: (&'static str, Distribution),
-    scale: Scale,
-) -> Experiment {
+const fn mixed(title: Text, place: Text, workload: (Text, Distribution), scale: Scale) -> Experiment {
     experiment(title, place, workload, scale, &[SETTLED, WRITTEN])
 }
 
-const fn ycsb(title: &'static str, workload: &'static str) -> Experiment {
+const fn ycsb(title: Text, workload: Text) -> Experiment {
     by_threads(mixed(title, YCSB, (workload, Distribution::Zipfian), MUCH_MEMORY))
 }
 
@@ -217,12 +212,12 @@ const SPACE: Figure = Figure::TableBytes;
 
 const WITH_SPACE: [Figure; 3] = [RATE, WRITTEN, SPACE];
 
-const fn of(experiments: &'static [&'static str], figure: Figure, text: &'static str) -> Statement {
+const fn of(experiments: &'static [Text], figure: Figure, text: Text) -> Statement {
     Statement { experiments, figure, configuration: SAMPLED, text }
 }
 
 /// What the paper says of other stores, or of its own with one run a cell.
-const fn of_leveled(experiments: &'static [&'static str], figure: Figure, text: &'static str) -> Statement {
+const fn of_leveled(experiments: &'static [Text], figure: Figure, text: Text) -> Statement {
     Statement { configuration: LEVELED, ..of(experiments, figure, text) }
 }
 

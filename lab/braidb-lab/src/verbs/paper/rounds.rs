@@ -3,7 +3,7 @@
 use super::{Args, Configuration, Experiment, Paper, Predicted, Rounds, named};
 use crate::failure::{Failure, Outcome, storage};
 use crate::host::files;
-use crate::store::{BENCH_DB, BENCH_MARK, open_with, require_free};
+use crate::store::{BENCH_DB, open_with};
 use crate::verbs::bench::device::{self, Modelled};
 use crate::verbs::bench::engine::Braid;
 use crate::verbs::bench::measure::{Measured, measure};
@@ -38,9 +38,6 @@ pub fn measure_here(paper: &Paper, args: &Args) -> Outcome<Results> {
         Some(dir) => dir.clone(),
         None => std::env::temp_dir().join(format!("braidb-paper-{}", std::process::id())),
     };
-    if !dir.join(BENCH_MARK).exists() {
-        require_free(&dir)?;
-    }
     let results = measure_all(paper, args, |turn| {
         start_empty(&dir, &turn.options)?;
         let db_dir = dir.join(BENCH_DB);

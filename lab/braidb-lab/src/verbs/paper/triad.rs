@@ -10,8 +10,8 @@
 //! compaction is compared with the processor time of background work.
 
 use super::{
-    Cause, Configuration, Experiment, Figure, Further, Paper, Scale, Sizes, Statement, change_text,
-    configuration, experiment, statement,
+    Cause, Configuration, Experiment, Figure, Further, Paper, Scale, Sizes, Statement, Text, change_text,
+    configuration, experiment, scaled, statement, titles,
 };
 use braidb::Options;
 use braidb::tuning::MemoryPolicy;
@@ -38,11 +38,6 @@ pub const PAPER: Paper = Paper {
 /// The bytes that the logs may take.
 fn log_bytes(rows: u64) -> u64 {
     scaled(rows, 64 << 20).max(4 * LEAST_BYTES as u64)
-}
-
-/// A size that is `of_a_million` for a million rows, in proportion to `rows`.
-fn scaled(rows: u64, of_a_million: u64) -> u64 {
-    (rows as f64 / 1e6 * of_a_million as f64) as u64
 }
 
 /// The least bytes of memory or logs. With less, hardly any write behaves as in a real run.
@@ -88,10 +83,7 @@ const WS3_10_16: &str = "WS3, 10% reads, 16 threads";
 const WS3_50_8: &str = "WS3, 50% reads, 8 threads";
 const WS3_50_16: &str = "WS3, 50% reads, 16 threads";
 
-const TITLES: [&str; 12] = [
-    WS1_10_8, WS1_10_16, WS1_50_8, WS1_50_16, WS2_10_8, WS2_10_16, WS2_50_8, WS2_50_16, WS3_10_8, WS3_10_16,
-    WS3_50_8, WS3_50_16,
-];
+const TITLES: [&str; EXPERIMENTS.len()] = titles(&EXPERIMENTS);
 
 const WS1: Distribution = Distribution::Hot1In99;
 const WS2: Distribution = Distribution::Hot20In80;
@@ -113,8 +105,8 @@ const EXPERIMENTS: [Experiment; 12] = [
 ];
 
 const fn load(
-    title: &'static str,
-    place: &'static str,
+    title: Text,
+    place: Text,
     distribution: Distribution,
     read_percent: u64,
     threads: u64,

@@ -136,12 +136,17 @@ impl Database {
         Ok(true)
     }
 
-    /// Shows entries to `see`, from the first key that is not below `from` on, until `see` returns `false`.
-    pub fn scan(&self, from: &[u8], see: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<(), Error> {
+    /// Shows entries to `see` as [`Common::scan`] does.
+    pub fn scan(
+        &self,
+        from: &[u8],
+        limit: usize,
+        see: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<usize, Error> {
         // SAFETY: the database is open, and stays open for this call. No other code gets the iterator.
         unsafe {
             let iterator = (self.own.create_iterator)(self.db, self.parts.read);
-            self.parts.common.scan(iterator, from, see)
+            self.parts.common.scan(iterator, from, limit, see)
         }
     }
 }

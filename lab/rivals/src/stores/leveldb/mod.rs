@@ -77,10 +77,6 @@ impl Store for LevelDb {
     }
 
     fn scan(&self, family: usize, from: &[u8], limit: usize, see: See<'_>) -> Outcome<usize> {
-        let mut seen = 0;
-        if limit == 0 {
-            return Ok(seen);
-        }
         let mut see_of_family = |key: &[u8], value: &[u8]| {
             let key = match self.has_families {
                 true if usize::from(key[0]) != family => return false,
@@ -88,11 +84,9 @@ impl Store for LevelDb {
                 false => key,
             };
             see(key, value);
-            seen += 1;
-            seen < limit
+            true
         };
-        self.with_key(family, from, |from| self.db.scan(from, &mut see_of_family))?;
-        Ok(seen)
+        Ok(self.with_key(family, from, |from| self.db.scan(from, limit, &mut see_of_family))?)
     }
 
     /// LevelDB has no call that waits, and no counter of its current work. A second log tells of a flush. A compaction writes tables, and

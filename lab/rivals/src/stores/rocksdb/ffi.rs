@@ -1,8 +1,9 @@
 //! A safe interface to the part of RocksDB's C interface (`rocksdb/c.h`) that the benchmark needs.
 
 use crate::Outcome;
-use crate::stores::shared::{Error, Handle, Parts, bytes, functions, path_text};
+use crate::stores::shared::{Handle, Parts, bytes, functions, path_text};
 use crate::stores::{FILTER_BITS_PER_KEY, Settings, family_name};
+use braidb_bench::{See, Store};
 use libloading::Library;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::path::Path;
@@ -101,7 +102,7 @@ impl Database {
         dir: &Path,
         families: usize,
         settings: &Settings,
-    ) -> Outcome<Database> {
+    ) -> Outcome<Box<dyn Store>> {
         let path = path_text(dir)?;
         // SAFETY: these are the interface and the types of the header.
         let (parts, own) = unsafe { (Parts::new(library, PREFIX, settings)?, Own::of(library, PREFIX)?) };
@@ -121,28 +122,42 @@ impl Database {
             (own.open_column_families)(parts.options, path, count, names, options, opened, error)
         })?;
         assert!(!db.is_null(), "RocksDB returns either an error or a database");
-        Ok(Database { db, families: opened, parts, own })
+        Ok(Box::new(Database { db, families: opened, parts, own }))
     }
 
-    pub fn put(&self, family: usize, key: &[u8], value: &[u8]) -> Result<(), Error> {
+    /// The sum of a property over all column families; `None` if RocksDB does not know it.
+    pub fn total(&self, property: &CStr) -> Option<u64> {
+        let of = |&family: &Handle| {
+            let mut number = 0;
+            // SAFETY: database and family are open, the name ends with a zero byte, and the number has a place to go to.
+            let status =
+                unsafe { (self.own.property_int_cf)(self.db, family, property.as_ptr(), &mut number) };
+            (status == 0).then_some(number)
+        };
+        self.families.iter().map(of).sum()
+    }
+}
+
+impl Store for Database {
+    fn put(&self, family: usize, key: &[u8], value: &[u8]) -> Outcome {
         let (put, family) = (self.own.put_cf, self.families[family]);
         // SAFETY: database and family are open, and both slices are as long as they are said to be; RocksDB copies them.
-        self.parts.common.checked(|error| unsafe {
+        Ok(self.parts.common.checked(|error| unsafe {
             let (key_at, value_at) = (key.as_ptr().cast(), value.as_ptr().cast());
             put(self.db, self.parts.write, family, key_at, key.len(), value_at, value.len(), error);
-        })
+        })?)
     }
 
-    pub fn delete(&self, family: usize, key: &[u8]) -> Result<(), Error> {
+    fn delete(&self, family: usize, key: &[u8]) -> Outcome {
         let (delete, family) = (self.own.delete_cf, self.families[family]);
         // SAFETY: database and family are open, and the slice is as long as it is said to be; RocksDB copies it.
-        self.parts.common.checked(|error| unsafe {
+        Ok(self.parts.common.checked(|error| unsafe {
             delete(self.db, self.parts.write, family, key.as_ptr().cast(), key.len(), error);
-        })
+        })?)
     }
 
     /// Shows the value of `key` to `see`, where it lies in RocksDB's cache; returns whether there is one.
-    pub fn get(&self, family: usize, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
+    fn get(&self, family: usize, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
         let (get, family) = (self.own.get_pinned_cf, self.families[family]);
         // SAFETY: database and family are open, and the slice is as long as it is said to be.
         let pinned = self.parts.common.checked(|error| unsafe {
@@ -158,30 +173,20 @@ impl Database {
         Ok(true)
     }
 
-    /// Shows entries to `see`, from the first key that is not below `from` on, until `see` returns `false`.
-    pub fn scan(
-        &self,
-        family: usize,
-        from: &[u8],
-        see: &mut dyn FnMut(&[u8], &[u8]) -> bool,
-    ) -> Result<(), Error> {
+    fn scan(&self, family: usize, from: &[u8], limit: usize, see: See<'_>) -> Outcome<usize> {
+        let mut see = |key: &[u8], value: &[u8]| {
+            see(key, value);
+            true
+        };
         // SAFETY: database and family are open, and stay open for this call. No other code gets the iterator.
         unsafe {
             let iterator = (self.own.create_iterator_cf)(self.db, self.parts.read, self.families[family]);
-            self.parts.common.scan(iterator, from, see)
+            Ok(self.parts.common.scan(iterator, from, limit, &mut see)?)
         }
     }
 
-    /// The sum of a property over all column families; `None` if RocksDB does not know it.
-    pub fn total(&self, property: &CStr) -> Option<u64> {
-        let of = |&family: &Handle| {
-            let mut number = 0;
-            // SAFETY: database and family are open, the name ends with a zero byte, and the number has a place to go to.
-            let status =
-                unsafe { (self.own.property_int_cf)(self.db, family, property.as_ptr(), &mut number) };
-            (status == 0).then_some(number)
-        };
-        self.families.iter().map(of).sum()
+    fn settle(&self, mark: &mut dyn FnMut()) -> Outcome {
+        super::settle(self, mark)
     }
 }
 

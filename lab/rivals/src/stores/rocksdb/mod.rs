@@ -3,23 +3,10 @@
 
 mod ffi;
 
-use super::{Settings, quiet};
+use super::quiet;
 use crate::Outcome;
-use braidb_bench::{See, Store};
-use ffi::Database;
-pub use ffi::release;
-use libloading::Library;
+pub use ffi::{Database, release};
 use std::ffi::CStr;
-use std::path::Path;
-
-pub fn open(
-    library: &'static Library,
-    dir: &Path,
-    families: usize,
-    settings: &Settings,
-) -> Outcome<Box<dyn Store>> {
-    Ok(Box::new(Database::open(library, dir, families, settings)?))
-}
 
 /// The properties that tell jobs which wait or run.
 const WORK: [&CStr; 5] = [
@@ -38,44 +25,17 @@ impl Database {
     }
 }
 
-impl Store for Database {
-    fn put(&self, family: usize, key: &[u8], value: &[u8]) -> Outcome {
-        Ok(Database::put(self, family, key, value)?)
-    }
-
-    fn delete(&self, family: usize, key: &[u8]) -> Outcome {
-        Ok(Database::delete(self, family, key)?)
-    }
-
-    fn get(&self, family: usize, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
-        Ok(Database::get(self, family, key, see)?)
-    }
-
-    fn scan(&self, family: usize, from: &[u8], limit: usize, see: See<'_>) -> Outcome<usize> {
-        let mut seen = 0;
-        if limit == 0 {
-            return Ok(seen);
+/// Waits until no job waits or runs.
+fn settle(database: &Database, mark: &mut dyn FnMut()) -> Outcome {
+    quiet::wait(mark, || {
+        if database.known(c"rocksdb.background-errors")? > 0 {
+            return Err("a flush or a compaction of RocksDB failed; its LOG tells why".into());
         }
-        Database::scan(self, family, from, &mut |key, value| {
-            see(key, value);
-            seen += 1;
-            seen < limit
-        })?;
-        Ok(seen)
-    }
-
-    /// Properties of RocksDB tell the jobs that wait and that run.
-    fn settle(&self, mark: &mut dyn FnMut()) -> Outcome {
-        quiet::wait(mark, || {
-            if self.known(c"rocksdb.background-errors")? > 0 {
-                return Err("a flush or a compaction of RocksDB failed; its LOG tells why".into());
+        for property in WORK {
+            if database.known(property)? > 0 {
+                return Ok(None);
             }
-            for property in WORK {
-                if self.known(property)? > 0 {
-                    return Ok(None);
-                }
-            }
-            Ok(Some(()))
-        })
-    }
+        }
+        Ok(Some(()))
+    })
 }

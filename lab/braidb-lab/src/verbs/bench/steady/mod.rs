@@ -11,11 +11,12 @@ mod report;
 mod tests;
 
 use super::start_empty;
-use crate::failure::{Outcome, printing};
+use crate::failure::Outcome;
 use crate::host::process;
 use crate::progress::{Progress, Unit};
-use crate::store::{BENCH_DB, BENCH_MARK, open_with, require_free};
+use crate::store::{BENCH_DB, open_with};
 use crate::text;
+use crate::verbs::print_text;
 use braidb::Options;
 use braidb::stats::Stats;
 use braidb_bench::{Timer, WallTimer};
@@ -23,7 +24,6 @@ use client::{Client, End, Pace};
 use lane::Lane;
 use load::{Load, Sizes, THREADS};
 use report::{Causes, Memory, Minute, Report};
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -70,9 +70,6 @@ const BETWEEN_SAMPLES: Duration = Duration::from_millis(100);
 
 pub fn run(args: &Args) -> Outcome {
     let (dir, options) = (&args.dir, Options::new());
-    if !dir.join(BENCH_MARK).exists() {
-        require_free(dir)?;
-    }
     start_empty(dir, &options)?;
     let db = open_with(&dir.join(BENCH_DB), options)?;
     let load = Load::new(db, Sizes::usual(args.keys, args.rate), args.seed)?;
@@ -80,6 +77,7 @@ pub fn run(args: &Args) -> Outcome {
         let progress = Progress::new(Unit::Number("keys"), args.keys);
         load.fill(|keys| progress.show(keys, args.keys, "filled"))?;
     }
+    let print = |text: &str| print_text(&format!("{text}\n"));
     print(&report::head())?;
     let timer = WallTimer::start();
     let pace = pace(&timer, args.rate, End::Seconds(args.seconds));
@@ -90,11 +88,6 @@ pub fn run(args: &Args) -> Outcome {
     print(&report.tables())?;
     print(report.lines().trim_end())?;
     Ok(load.db.close()?)
-}
-
-fn print(text: &str) -> Outcome {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{text}").and_then(|()| out.flush()).map_err(printing)
 }
 
 /// The schedule of a load that starts now.

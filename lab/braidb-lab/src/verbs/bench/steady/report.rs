@@ -100,39 +100,15 @@ fn at(latency: &Histogram<u64>, quantile: f64) -> f64 {
 
 /// The two head lines of the rows.
 pub fn head() -> String {
-    format!(
-        "{:>6}{:>9}{:>9}{:>9}{:>7}{:>18}{:>18}{:>18}{:>18}{:>9}{:>16}{:>9}\n\
-         {:>6}{:>9}{:>9}{:>9}{:>7}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>8}{:>8}{:>9}",
-        "minute",
-        "rate",
-        "user",
-        "written",
-        "ratio",
-        "puts ms",
-        "gets ms",
-        "pops ms",
-        "sweeps ms",
-        "latest",
-        "memory MB",
-        "engine",
-        "",
-        "a second",
-        "MB",
-        "MB",
-        "",
-        "p99.9",
-        "longest",
-        "p99.9",
-        "longest",
-        "p99.9",
-        "longest",
-        "p99.9",
-        "longest",
-        "ms",
-        "mean",
-        "most",
-        "MB",
-    )
+    let line = |names: &[(&str, usize)]| -> String {
+        names.iter().map(|(name, width)| format!("{name:>width$}")).collect()
+    };
+    let groups = [("puts ms", 18), ("gets ms", 18), ("pops ms", 18), ("sweeps ms", 18), ("latest", 9)];
+    let first = [("minute", 6), ("rate", 9), ("user", 9), ("written", 9), ("ratio", 7)];
+    let first = [line(&first), line(&groups), line(&[("memory MB", 16), ("engine", 9)])].concat();
+    let latencies = line(&[("p99.9", 9), ("longest", 9)]).repeat(4);
+    let start = line(&[("", 6), ("a second", 9), ("MB", 9), ("MB", 9), ("", 7)]);
+    format!("{first}\n{start}{latencies}{}", line(&[("ms", 9), ("mean", 8), ("most", 8), ("MB", 9)]))
 }
 
 impl Report {
