@@ -5,6 +5,7 @@
 use super::range_view::RangeView;
 use crate::base::error::{Error, Result};
 use crate::base::mutant::mutant;
+use crate::memory::view::FamilyView;
 use crate::plan::values::gathering::Vain;
 use crate::read::{BackwardWalk, ForwardWalk, Walk};
 use std::fmt;
@@ -50,7 +51,7 @@ use std::ops::Bound;
 /// [`Iter`]: crate::Iter
 /// [`Iter::cursor`]: crate::Iter::cursor
 pub struct Cursor {
-    /// `None` if the range is empty.
+    /// `None` if the iterator could not begin, or has ended.
     range: Option<RangeView>,
     place: Place,
     /// What each movement returns, if the iterator could not begin.
@@ -154,8 +155,8 @@ impl Cursor {
     /// Ends the walk, and begins one forward from `low`.
     fn walk_forward(&mut self, low: Bound<Vec<u8>>) -> Result<bool> {
         self.end_walk();
-        let Some(range) = self.begin()? else { return Ok(false) };
-        let walk = ForwardWalk::new(range.of_family(), range.at, &low, &mut range.begin_walk()?)?;
+        let Some((range, view)) = self.begin()? else { return Ok(false) };
+        let walk = ForwardWalk::new(view, range.at, &low, &mut range.begin_walk()?)?;
         self.place = Place::Forward(Box::new(walk));
         self.step_forward()
     }
@@ -163,19 +164,19 @@ impl Cursor {
     /// Ends the walk, and begins one backward from `high`.
     fn walk_backward(&mut self, high: Bound<Vec<u8>>) -> Result<bool> {
         self.end_walk();
-        let Some(range) = self.begin()? else { return Ok(false) };
-        let walk = BackwardWalk::new(range.of_family(), range.at, &high, &mut range.begin_walk()?)?;
+        let Some((range, view)) = self.begin()? else { return Ok(false) };
+        let walk = BackwardWalk::new(view, range.at, &high, &mut range.begin_walk()?)?;
         self.place = Place::Backward(Box::new(walk));
         self.step_backward()
     }
 
-    /// The range, if it has keys. Fails as the iterator did that could not begin, after a close, and in a forked child.
-    fn begin(&self) -> Result<Option<&RangeView>> {
+    /// The range and its entries, if it has keys. Fails as the iterator did that could not begin, after a close, and in a forked child.
+    fn begin(&self) -> Result<Option<(&RangeView, &FamilyView)>> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
         self.range.iter().try_for_each(RangeView::check)?;
-        Ok(self.range.as_ref())
+        Ok(self.range.as_ref().and_then(|range| Some((range, range.of_family()?))))
     }
 
     fn step_forward(&mut self) -> Result<bool> {

@@ -34,7 +34,7 @@ use std::mem;
 /// # Ok::<(), braidb::Error>(())
 /// ```
 pub struct Iter {
-    /// `None` if the range is empty, and once the iterator has ended.
+    /// `None` once the iterator has ended, and if it could not begin.
     walk: Option<Walk>,
     has_ended: bool,
     /// Before the iterator has ended: the error that it returns first. Afterwards: why there is no cursor.
@@ -51,8 +51,8 @@ impl Iter {
     pub(crate) fn new(db: &Db, family: FamilyId, bounds: Bounds, at: Option<SeqNo>) -> Iter {
         match RangeView::new(db, family, bounds, at) {
             Ok(range) => {
-                let walk = range.map(|range| Walk { range, front: None, back: None });
-                Iter { walk, has_ended: false, failed: None }
+                let walk = Walk { range, front: None, back: None };
+                Iter { walk: Some(walk), has_ended: false, failed: None }
             }
             Err(error) => Iter::failed(error),
         }
@@ -145,8 +145,9 @@ impl Walk {
     fn next(&mut self) -> Result<Option<(Vec<u8>, Value)>> {
         self.range.check()?;
         if self.front.is_none() {
-            let (view, low) = (self.range.of_family(), &self.range.bounds.0);
-            self.front = Some(Forward::new(view, self.range.at, low, self.range.begin_walk()?)?);
+            let Some(view) = self.range.of_family() else { return Ok(None) };
+            let (low, context) = (&self.range.bounds.0, self.range.begin_walk()?);
+            self.front = Some(Forward::new(view, self.range.at, low, context)?);
         }
         let back = self.back.as_ref().and_then(Backward::last_key);
         let range = &self.range;
@@ -161,8 +162,9 @@ impl Walk {
     fn next_back(&mut self) -> Result<Option<(Vec<u8>, Value)>> {
         self.range.check()?;
         if self.back.is_none() {
-            let (view, high) = (self.range.of_family(), &self.range.bounds.1);
-            self.back = Some(Backward::new(view, self.range.at, high, self.range.begin_walk()?)?);
+            let Some(view) = self.range.of_family() else { return Ok(None) };
+            let (high, context) = (&self.range.bounds.1, self.range.begin_walk()?);
+            self.back = Some(Backward::new(view, self.range.at, high, context)?);
         }
         let front = self.front.as_ref().and_then(Forward::last_key);
         let range = &self.range;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// A range of one column family in one view.
 pub struct RangeView {
     db: Db,
-    /// There until the drop.
+    /// `None` if no key lies within the bounds. Otherwise there until the drop.
     view: Option<Arc<View>>,
     family: FamilyId,
     pub at: SeqNo,
@@ -21,12 +21,12 @@ pub struct RangeView {
 }
 
 impl RangeView {
-    /// `None` if no key lies within the bounds. Registers the number first, then takes the view (rule 8). The view pins all files and memory
-    /// that walks need.
-    pub fn new(db: &Db, family: FamilyId, bounds: Bounds, at: Option<SeqNo>) -> Result<Option<RangeView>> {
+    /// Registers the number first, then takes the view (rule 8). The view pins all files and memory that walks need. A range without keys
+    /// takes no view.
+    pub fn new(db: &Db, family: FamilyId, bounds: Bounds, at: Option<SeqNo>) -> Result<RangeView> {
         let engine = db.engine()?;
         if is_empty_range(&bounds) {
-            return Ok(None);
+            return Ok(RangeView { db: db.clone(), view: None, family, at: at.unwrap_or(0), bounds });
         }
         let registered = at.is_none().then(|| engine.snapshots().register());
         let view = engine.view();
@@ -34,7 +34,7 @@ impl RangeView {
             engine.snapshots().release(seq);
         }
         let at = at.or(registered).expect("one of them is there");
-        Ok(Some(RangeView { db: db.clone(), view: Some(view?), family, at, bounds }))
+        Ok(RangeView { db: db.clone(), view: Some(view?), family, at, bounds })
     }
 
     /// Fails if the database was closed, and in a forked child.
@@ -43,9 +43,9 @@ impl RangeView {
         self.db.engine()?.check_open()
     }
 
-    pub fn of_family(&self) -> &FamilyView {
-        let view = self.view.as_ref().expect("the view is there until the drop");
-        &view.families[self.family.0 as usize]
+    /// The entries of the family; `None` if no key lies within the bounds.
+    pub fn of_family(&self) -> Option<&FamilyView> {
+        self.view.as_ref().map(|view| &view.families[self.family.0 as usize])
     }
 
     /// Counts a new walk. Returns what it needs of the engine.
@@ -88,7 +88,7 @@ impl RangeView {
 impl Drop for RangeView {
     /// Releases the view, and lets a job delete the files that only this view had kept.
     fn drop(&mut self) {
-        let view = self.view.take();
+        let Some(view) = self.view.take() else { return };
         match self.db.engine() {
             Ok(engine) => {
                 drop(view);

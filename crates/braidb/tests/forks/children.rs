@@ -15,8 +15,10 @@ pub struct Held<'a> {
     snapshot: Snapshot,
     begun: Iter,
     fresh: Iter,
-    /// On an entry after a movement forward, on one after a movement backward, and behind the end.
-    cursors: [Cursor; 3],
+    /// Of a range without keys.
+    empty: Iter,
+    /// On an entry after a movement forward, on one after a movement backward, behind the end, and of a range without keys.
+    cursors: [Cursor; 4],
     value: Value,
     batch: WriteBatch,
 }
@@ -28,20 +30,22 @@ impl<'a> Held<'a> {
         let mut begun = db.iter();
         begun.next().unwrap().unwrap();
         begun.next_back().unwrap().unwrap();
-        let mut cursors = [(); 3].map(|()| family.iter().cursor());
+        let [one, two, three] = [(); 3].map(|()| family.iter().cursor());
+        let mut cursors = [one, two, three, family.range("z".."a").cursor()];
         assert!(cursors[0].next().unwrap() && cursors[1].prev().unwrap());
         assert!(cursors[1].value().unwrap().is_some());
         assert!(cursors[2].last().unwrap() && !cursors[2].next().unwrap());
         let mut batch = WriteBatch::new();
         batch.put("parent", "by a child").put_in(&family, "key", "by a child");
         let value = family.get("key").unwrap().unwrap();
-        Held { db, snapshot: db.snapshot(), fresh: family.iter(), family, begun, cursors, value, batch }
+        let (snapshot, fresh, empty) = (db.snapshot(), family.iter(), family.range("z".."a"));
+        Held { db, snapshot, fresh, empty, family, begun, cursors, value, batch }
     }
 
     /// Drops everything else, and returns the last handle of the database in the child.
     fn last(self) -> Db {
-        let Held { db, family, snapshot, begun, fresh, cursors, value, batch } = self;
-        drop((family, snapshot, begun, fresh, cursors, value, batch));
+        let Held { db, family, snapshot, begun, fresh, empty, cursors, value, batch } = self;
+        drop((family, snapshot, begun, fresh, empty, cursors, value, batch));
         // SAFETY: the threads that borrow the handle are not in this child, and this function takes the only other reference.
         unsafe { std::ptr::read(&**db) }
     }
@@ -75,6 +79,7 @@ pub const OTHERS: [(&str, Act); 14] = [
     ("iterates", |mut held, _| {
         refused("next", held.begun.next().unwrap());
         refused("first next", held.fresh.next().unwrap());
+        check(held.empty.next_back().is_some_and(|entry| entry.is_err()), "an empty range answers");
         check(held.begun.next().is_none() && held.fresh.next().is_none(), "an iterator goes on");
         held.cursors.iter_mut().for_each(move_everywhere);
         drop(held);
@@ -180,7 +185,7 @@ fn move_everywhere(cursor: &mut Cursor) {
 
 /// Makes each public call that touches a database.
 fn call_everything(held: Held<'_>) {
-    let Held { db, family, snapshot, begun, fresh, mut cursors, value, batch } = held;
+    let Held { db, family, snapshot, begun, fresh, empty, mut cursors, value, batch } = held;
     cursors.iter_mut().for_each(move_everywhere);
     move_everywhere(&mut db.iter().cursor());
     refused("column_family", db.column_family("default"));
@@ -204,12 +209,13 @@ fn call_everything(held: Held<'_>) {
         refused("delete_with", family.delete_with("key", durability));
     }
     let iters = [db.iter(), db.range("a".."z"), db.range("z".."a"), db.prefix("a"), (&**db).into_iter()];
-    iters.into_iter().chain([family.iter(), family.range("a"..), family.prefix("k"), begun, fresh]).for_each(
-        |mut iter| {
+    iters
+        .into_iter()
+        .chain([family.iter(), family.range("a"..), family.prefix("k"), begun, fresh, empty])
+        .for_each(|mut iter| {
             refused("next", iter.next().unwrap());
             check(iter.next().is_none() && iter.next_back().is_none(), "an iterator goes on");
-        },
-    );
+        });
     refused("flush", db.flush());
     refused("compact", db.compact());
     refused("settle", db.settle());

@@ -1,4 +1,4 @@
-//! Log collections and merges with other work between their steps.
+//! Log collections and merges with other work between their steps, and iterators after the close.
 
 mod deletions;
 mod executor;
@@ -8,7 +8,7 @@ mod rent;
 
 use super::{Db, MemoryPolicy, Options};
 use crate::base::counters::Counters;
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, FileId};
 use crate::log::{EncodedBatch, LogSync, LogWriter};
 use crate::table::Reason;
@@ -513,4 +513,22 @@ fn no_put_and_no_scan_waits_for_an_edit() {
         });
     });
     db.settle().unwrap();
+}
+
+/// Also a range without keys fails, which reads nothing.
+#[test]
+fn iterators_fail_after_the_close_whatever_their_range_holds() {
+    let dir = dir("closed-iterators");
+    let db = open(&dir, 2);
+    db.put("key", "value").unwrap();
+    let held = [db.iter(), db.range("z".."a")];
+    let mut cursors = [db.iter().cursor(), db.range("z".."a").cursor()];
+    assert!(db.range("z".."a").next().is_none() && !cursors[1].last().unwrap());
+    db.close().unwrap();
+    for mut iter in held.into_iter().chain([db.iter(), db.range("z".."a")]) {
+        assert!(matches!(iter.next_back(), Some(Err(Error::Closed))) && iter.next().is_none());
+    }
+    for cursor in &mut cursors {
+        assert!([cursor.next(), cursor.seek("key"), cursor.value().map(|_| true)].iter().all(Result::is_err));
+    }
 }
