@@ -11,7 +11,7 @@ help:
 	@echo 'make lint      formatting and clippy'
 	@echo 'make doc       the documentation, into target/doc'
 	@echo 'make miri      the tests of the modules with unsafe code, under Miri'
-	@echo 'make loom      every interleaving of a few threads: skiplist, views, snapshots, and what readers hold'
+	@echo 'make loom      every interleaving of a few threads: skiplist, views, snapshots, and the cache'
 	@echo 'make torture   the judges with fresh seeds, for HOURS=n hours (1 by default; 0.1 works too)'
 	@echo 'make regress   compare figures with their limits: LINES="queues ws1" (all lines take hours); LINES=--list shows them'
 
@@ -39,7 +39,7 @@ miri: setup
 
 # The flag changes every crate, so loom has a target directory of its own. Assertions are on, as in the other tests.
 loom: setup
-	RUSTFLAGS='--cfg loom' cargo test -p braidb --lib --target-dir target/loom -- memory::interleavings
+	RUSTFLAGS='--cfg loom' cargo test -p braidb --lib --target-dir target/loom -- interleavings
 
 HOURS ?= 1
 torture: setup

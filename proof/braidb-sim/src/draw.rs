@@ -248,6 +248,8 @@ impl OptionSet {
             slow_tiers: rng.pick(&[1, 1, 2]),
             fast_share: rng.pick(&[0, 10, 50, 90, 100]),
             fast_bytes: rng.pick(&[None, None, None, Some(0), Some(16 << 10), Some(64 << 10)]),
+            // A cache that keeps all blocks hides the reads that make slices hot.
+            block_cache_bytes: rng.pick(&[0, 0, set.block_cache_bytes]),
             ..set
         }
     }

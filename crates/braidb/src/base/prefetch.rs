@@ -30,6 +30,16 @@ pub fn bytes(bytes: &[u8]) {
     }
 }
 
+/// Prefetches the first two and the last cache line of `bytes`.
+#[inline]
+pub fn ends(bytes: &[u8]) {
+    if let (Some(first), Some(last)) = (bytes.first(), bytes.last()) {
+        line(first);
+        line(std::ptr::from_ref(first).wrapping_add(LINE_BYTES));
+        line(last);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     /// A prefetch has no visible effect, so the test only shows that it does no harm.

@@ -8,7 +8,7 @@ pub use std::sync::atomic::Ordering;
 
 #[cfg(not(loom))]
 mod real {
-    pub use arc_swap::{ArcSwap, Guard};
+    pub use arc_swap::{ArcSwap, ArcSwapOption, Guard};
     pub use braidb_storage::locks::Mutex;
     pub use std::alloc::{alloc, dealloc};
     pub use std::sync::atomic::{AtomicPtr, AtomicU64};
@@ -86,6 +86,29 @@ mod explored {
 
         pub fn swap(&self, value: Arc<T>) -> Arc<T> {
             mem::replace(&mut *self.0.lock(), value)
+        }
+    }
+
+    /// Like [`ArcSwap`], of a share that may be missing.
+    #[derive(Debug)]
+    pub struct ArcSwapOption<T>(Mutex<Option<Arc<T>>>);
+
+    impl<T> ArcSwapOption<T> {
+        pub fn empty() -> ArcSwapOption<T> {
+            ArcSwapOption(Mutex::new(None))
+        }
+
+        pub fn load(&self) -> Guard<Option<Arc<T>>> {
+            Guard(self.load_full())
+        }
+
+        pub fn load_full(&self) -> Option<Arc<T>> {
+            self.0.lock().clone()
+        }
+
+        pub fn store(&self, value: Option<Arc<T>>) {
+            let before = mem::replace(&mut *self.0.lock(), value);
+            drop(before);
         }
     }
 

@@ -108,8 +108,9 @@ impl Options {
         self
     }
 
-    /// Memory for blocks of tables, and for values that lie in logs or, up to 64 KiB each, in value files, in bytes; 0 keeps none. They are kept
-    /// when they are read a second time. Default: 64 MiB.
+    /// Memory for blocks of tables, and for values that lie in logs or, up to 64 KiB each, in value files, in bytes; 0 keeps none. While
+    /// there is room, they are kept when they are read, and later when they are read a second time. The places of all blocks of tables that were
+    /// read take 8 bytes a block on top. Default: 64 MiB.
     pub fn block_cache_bytes(mut self, bytes: usize) -> Options {
         self.block_cache_bytes = bytes;
         self

@@ -235,10 +235,24 @@ impl<'a> Payload<'a> {
         }
     }
 
+    /// A block of which [`Payload::parse`] said how many bytes the entries take.
+    #[inline]
+    pub fn of_parts(payload: &'a [u8], entry_bytes: usize) -> Payload<'a> {
+        let (entries, rest) = payload.split_at(entry_bytes);
+        let restarts = rest[..rest.len() - 4].as_chunks().0;
+        Payload { entries, restarts, directory: Directory::default() }
+    }
+
+    /// The block, about to be searched: the search uses the directory of `block`, if it has one.
+    #[inline]
+    pub fn with_directory(self, block: &'a Block) -> Payload<'a> {
+        Payload { directory: Directory::of(block), ..self }
+    }
+
     /// A block that is about to be searched: the search uses its directory, if it has one.
     #[inline]
     pub fn searched(block: &'a Block) -> Result<Payload<'a>, Flaw> {
-        Ok(Payload { directory: Directory::of(block), ..Payload::parse(block)? })
+        Ok(Payload::parse(block)?.with_directory(block))
     }
 
     /// The bytes of all entries.

@@ -12,6 +12,7 @@ use super::section::{Flaw, TRAILER_BYTES};
 use crate::base::error::Result;
 use crate::base::ids::SeqNo;
 use crate::base::key::KeyRange;
+use crate::base::prefetch;
 use crate::base::value::Value;
 use crate::cache::Block;
 use crate::value::{self, BodyFile, Chunk, Handle, Image};
@@ -70,24 +71,33 @@ struct Loaded {
     owner: Arc<Block>,
     /// The range of the payload in `owner`, which may hold other blocks too.
     payload: Range<usize>,
+    /// Bytes of the entries; 0 until [`Loaded::parse`]. The block says it at its end, so to look there at each entry would cost a cache miss.
+    entry_bytes: usize,
 }
 
 impl Loaded {
     fn alone(number: usize, owner: Arc<Block>) -> Loaded {
         let payload = 0..owner.len();
-        Loaded { number, owner, payload }
+        Loaded { number, owner, payload, entry_bytes: 0 }
+    }
+
+    /// To be called before anything is read from the block.
+    fn parse(&mut self) -> Result<(), Flaw> {
+        self.entry_bytes = Payload::parse(&self.owner[self.payload.clone()])?.entry_bytes();
+        Ok(())
     }
 
     #[inline]
-    fn payload(&self) -> Result<Payload<'_>, Flaw> {
-        Payload::parse(&self.owner[self.payload.clone()])
+    fn payload(&self) -> Payload<'_> {
+        Payload::of_parts(&self.owner[self.payload.clone()], self.entry_bytes)
     }
 
     /// The block, about to be searched.
     #[inline]
-    fn searched(&self) -> Result<Payload<'_>, Flaw> {
+    fn searched(&self) -> Payload<'_> {
         // In a window of several blocks no search comes twice.
-        if self.payload.len() == self.owner.len() { Payload::searched(&self.owner) } else { self.payload() }
+        let is_alone = self.payload.len() == self.owner.len();
+        if is_alone { self.payload().with_directory(&self.owner) } else { self.payload() }
     }
 
     #[inline]
@@ -120,23 +130,34 @@ impl TableCursor {
         &self.source.table
     }
 
-    /// Makes `number` the block to walk forward through.
-    fn enter_forward(&mut self, number: usize, may_leave: bool) -> Result<()> {
+    /// Makes `number` the block to walk forward through, once it is parsed.
+    fn load_forward(&mut self, number: usize, may_leave: bool) -> Result<()> {
         self.loaded = None;
-        self.loaded = Some(self.source.load(number, false)?);
+        let loaded = self.source.load(number, false)?;
+        prefetch::ends(&loaded.owner[loaded.payload.clone()]);
+        self.loaded = Some(loaded);
         self.may_leave = may_leave;
         self.next_entry = 0;
         self.keys.clear();
         Ok(())
     }
 
+    /// Reads the frame of the loaded block. A malformed block is not walked through.
+    fn parse(&mut self) -> Result<()> {
+        let loaded = self.loaded.as_mut().expect("a block was loaded");
+        let (number, parsed) = (loaded.number, loaded.parse());
+        if parsed.is_err() {
+            self.loaded = None;
+        }
+        parsed.map_err(|flaw| self.table().flaw(number, flaw))
+    }
+
     /// Makes `number` the block to walk backward through.
     fn enter_backward(&mut self, number: usize) -> Result<()> {
         self.loaded = None;
-        let loaded = self.source.load(number, true)?;
-        self.intervals_left =
-            loaded.payload().map_err(|flaw| self.table().flaw(number, flaw))?.restart_count();
-        self.loaded = Some(loaded);
+        self.loaded = Some(self.source.load(number, true)?);
+        self.parse()?;
+        self.intervals_left = self.loaded.as_ref().map_or(0, |loaded| loaded.payload().restart_count());
         self.may_leave = !self.is_inside_after(number.checked_sub(1));
         self.interval.clear();
         Ok(())
@@ -167,7 +188,13 @@ impl TableCursor {
     /// The second part of [`Cursor::seek`]: gets the block.
     pub fn load(&mut self) -> Result<()> {
         match self.aim {
-            Some(Aim { number, may_leave }) => self.enter_forward(number, may_leave),
+            Some(Aim { number, may_leave }) => {
+                let loaded = self.load_forward(number, may_leave);
+                if loaded.is_err() {
+                    self.aim = None;
+                }
+                loaded
+            }
             None => Ok(()),
         }
     }
@@ -175,9 +202,10 @@ impl TableCursor {
     /// The third part of [`Cursor::seek`]: searches in the block.
     pub fn land(&mut self, key: &[u8]) -> Result<()> {
         let Some(Aim { number, .. }) = self.aim.take() else { return Ok(()) };
+        self.parse()?;
         let key = key.max(self.source.bounds.low.as_slice());
         let loaded = self.loaded.as_ref().expect("the block was loaded");
-        let payload = loaded.searched().map_err(|flaw| self.source.table.flaw(number, flaw))?;
+        let payload = loaded.searched();
         let found = payload.seek(key).map_err(|flaw| self.source.table.flaw(number, flaw))?;
         // The bytes that the entry shares with the entry before it, it shares with `key` too, so they are taken from `key`.
         let shared = found.as_ref().map_or(0, |entry| entry.shared);
@@ -206,7 +234,7 @@ impl TableCursor {
         let number = number.min(self.source.reach().end - 1);
         self.enter_backward(number)?;
         let loaded = self.loaded.as_ref().expect("a block was entered");
-        let before = loaded.payload().and_then(|payload| payload.restarts_before(key, or_at));
+        let before = loaded.payload().restarts_before(key, or_at);
         self.intervals_left = before.map_err(|flaw| self.table().flaw(number, flaw))?;
         if self.intervals_left > 0 {
             self.read_interval()?;
@@ -234,18 +262,19 @@ impl TableCursor {
         while let Some(loaded) = &self.loaded {
             let number = loaded.number;
             let flaw = |flaw| self.source.table.flaw(number, flaw);
-            let payload = loaded.payload().map_err(flaw)?;
-            if self.next_entry >= payload.entry_bytes() {
+            if self.next_entry >= loaded.entry_bytes {
                 // The separator is beyond the bound, so all following entries are too.
                 if self.may_leave || number + 1 == self.table().index().blocks() {
                     break;
                 }
                 let high = &self.source.bounds.high;
                 let may_leave = self.table().index().compare(number + 1, high) == Ordering::Greater;
-                self.enter_forward(number + 1, may_leave)?;
+                self.load_forward(number + 1, may_leave)?;
+                self.parse()?;
+                self.source.prefetch_behind(number + 1);
                 continue;
             }
-            let entry = payload.entry(self.next_entry).map_err(flaw)?;
+            let entry = loaded.payload().entry(self.next_entry).map_err(flaw)?;
             if entry.shared > self.keys.len() {
                 return Err(flaw(SHARES_TOO_MUCH));
             }
@@ -298,9 +327,7 @@ impl TableCursor {
         self.intervals_left -= 1;
         loaded
             .payload()
-            .and_then(|payload| {
-                payload.read_interval(self.intervals_left, &mut self.keys, &mut self.interval)
-            })
+            .read_interval(self.intervals_left, &mut self.keys, &mut self.interval)
             .map_err(|flaw| self.source.table.flaw(loaded.number, flaw))
     }
 
@@ -509,7 +536,8 @@ impl Source {
         let payload = self.table.check_block(number, &window.owner[place.clone()])?;
         if self.fill_cache {
             let (payload_bytes, mut bytes) = (payload.len(), Vec::new());
-            if window.blocks.len() > 1 {
+            // A block in a buffer of more than twice its length would waste room in the cache.
+            if window.blocks.len() > 1 || window.owner.has_spare(payload_bytes) {
                 bytes.extend_from_slice(payload);
             } else {
                 let window = self.window.take().expect("it is there");
@@ -520,7 +548,19 @@ impl Source {
             let owner = self.table.keep(number, bytes);
             return Ok(Loaded::alone(number, owner));
         }
-        Ok(Loaded { number, owner: window.owner.clone(), payload: place.start..place.end - TRAILER_BYTES })
+        let payload = place.start..place.end - TRAILER_BYTES;
+        Ok(Loaded { number, owner: window.owner.clone(), payload, entry_bytes: 0 })
+    }
+
+    /// Prefetches what a walk forward needs next, if it is kept: the next block, and the header of the block behind it. So neither a header
+    /// nor the beginning of a block is waited for.
+    #[inline]
+    fn prefetch_behind(&self, number: usize) {
+        if self.fill_cache {
+            let slots = self.table.slots();
+            slots.prefetch_ends(number + 1);
+            slots.prefetch_header(number + 2);
+        }
     }
 
     /// Reads block `number` and the following blocks in the direction of the walk, as far as `ahead_bytes` reach.

@@ -13,15 +13,16 @@ use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FileId, SeqNo};
 use crate::base::key::{self, KeyRange};
+use crate::base::mutant::mutant;
 use crate::base::sample::Sample;
 use crate::base::value::Value;
-use crate::cache::{Block, BlockCache, OpenFiles};
+use crate::cache::{Block, BlockCache, OpenFiles, Slots};
 use crate::value::{Body, BodyUse, Image};
 use crate::visible::{EntryKind, Found};
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 /// A table, open for reading. The file must keep its name as long as a reader uses the table, because the file may be
 /// opened again.
@@ -35,6 +36,8 @@ pub struct Table {
     /// The bodies that handles lead into, in the order of the properties.
     bodies: Vec<Arc<Body>>,
     cache: Arc<BlockCache>,
+    /// The kept blocks; made when a reader asks for the first block.
+    slots: OnceLock<Arc<Slots>>,
     counters: Arc<Counters>,
     /// Reads of blocks that readers waited for, if the table lies on a slow tier.
     slow_reads: Option<AtomicU64>,
@@ -87,6 +90,7 @@ impl Table {
             filter,
             bodies,
             cache,
+            slots: OnceLock::new(),
             counters,
             slow_reads,
             has_been_read,
@@ -192,9 +196,20 @@ impl Table {
         TableCursor::new(self.clone(), bounds.into(), fill_cache)
     }
 
-    /// Memory of the open table in bytes: index and filter.
+    /// Memory of the open table in bytes: index, filter and slots.
     pub fn memory_bytes(&self) -> usize {
-        self.index.memory_bytes() + self.filter.as_ref().map_or(0, Filter::memory_bytes)
+        let slots = self.slots.get().map_or(0, |slots| slots.memory_bytes());
+        self.index.memory_bytes() + self.filter.as_ref().map_or(0, Filter::memory_bytes) + slots
+    }
+
+    /// The blocks that the cache keeps.
+    pub fn into_blocks(self) -> Option<Arc<Slots>> {
+        self.slots.into_inner()
+    }
+
+    #[inline]
+    pub(super) fn slots(&self) -> &Arc<Slots> {
+        self.slots.get_or_init(|| Slots::new(self.cache.clone(), self.id, self.index.blocks()))
     }
 
     pub(super) fn index(&self) -> &Index {
@@ -225,6 +240,9 @@ impl Table {
         let mut bytes = Vec::new();
         self.read_blocks(number, number + 1, &mut bytes)?;
         self.reader_waited();
+        if mutant!("block_kept_before_its_check") {
+            self.keep(number, bytes[..bytes.len() - TRAILER_BYTES].to_vec());
+        }
         let payload_bytes = self.check_block(number, &bytes)?.len();
         bytes.truncate(payload_bytes);
         Ok(self.keep(number, bytes))
@@ -232,7 +250,7 @@ impl Table {
 
     /// Looks a block up in the cache, and counts the hit or miss.
     pub(super) fn cached(&self, number: usize) -> Option<Arc<Block>> {
-        let block = self.cache.get(self.id, self.index.start(number));
+        let block = self.slots().get(number);
         let counter = if block.is_some() { &self.counters.cache_hits } else { &self.counters.cache_misses };
         counter.add(1);
         block
@@ -242,13 +260,13 @@ impl Table {
     pub(super) fn keep(&self, number: usize, payload: Vec<u8>) -> Arc<Block> {
         let aid_bytes = directory::most_bytes(&payload);
         let block = Arc::new(Block::of_table(payload, aid_bytes));
-        self.cache.insert(self.id, self.index.start(number), &block);
+        self.slots().offer(number, &block);
         block
     }
 
     /// Puts a payload into the cache, which keeps it although it may have been offered only once.
     pub(super) fn keep_again(&self, number: usize, payload: &Arc<Block>) {
-        self.cache.insert_known(self.id, self.index.start(number), payload);
+        self.slots().keep(number, payload);
     }
 
     /// Reads the blocks from `first` up to `end`, excluded, with their trailers.

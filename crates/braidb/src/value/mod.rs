@@ -402,7 +402,7 @@ impl Body {
             return Value::pin(Arc::new(value), |value| value);
         }
         let value = Arc::new(Block::of_value(value, handle.crc));
-        self.store.cache.insert(self.file.id, handle.offset, &value);
+        self.store.cache.offer_value(self.file.id, handle.offset, &value);
         Value::pin(value, |value| value)
     }
 
@@ -417,7 +417,7 @@ impl Body {
         if !self.is_cached(handle) {
             return None;
         }
-        let value = self.store.cache.get(self.file.id, handle.offset)?;
+        let value = self.store.cache.value(self.file.id, handle.offset)?;
         value.is_value(handle.bytes, handle.crc).then(|| {
             self.store.counters.cache_hits.add(1);
             Value::pin(value, |value| value)

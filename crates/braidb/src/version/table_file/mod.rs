@@ -20,7 +20,7 @@ use crate::base::names;
 use crate::base::part::Part;
 use crate::base::sample::Sample;
 use crate::base::tier_dirs::TierDirs;
-use crate::cache::{BlockCache, OpenFiles};
+use crate::cache::{BlockCache, OpenFiles, Slots};
 use crate::table::{Reason, Table};
 use crate::value::{Bodies, Body, BodyKind, BodyUse};
 use braidb_storage::locks::Mutex;
@@ -47,6 +47,15 @@ pub struct NewTable {
     pub bodies: Vec<BodyUse>,
 }
 
+/// A table without any reference.
+#[derive(Debug)]
+struct DeadTable {
+    tier: TierId,
+    id: FileId,
+    /// The blocks that the cache kept of it.
+    _blocks: Option<Arc<Slots>>,
+}
+
 /// What all tables of an open database share: open files, bodies, cache and counters, and the lists of dead and frayed tables.
 #[derive(Debug)]
 pub struct TableStore {
@@ -56,7 +65,7 @@ pub struct TableStore {
     cache: Arc<BlockCache>,
     counters: Arc<Counters>,
     /// Tables without any reference, waiting for the executor to unlink their files.
-    dead: Mutex<Vec<(TierId, FileId)>>,
+    dead: Mutex<Vec<DeadTable>>,
     /// Tables that lost a slice but still have others, waiting for holes to be punched.
     frayed: Mutex<Vec<Weak<TableFile>>>,
     /// Whether a table joined either list since the lists were taken. Set after the table joined, and cleared before the lists are taken.
@@ -141,11 +150,13 @@ impl TableStore {
     pub fn take_dead(&self, most: usize) -> Vec<(TierId, FileId)> {
         let mut dead = self.dead.lock();
         let count = most.min(dead.len());
-        let taken = dead.drain(..count).collect();
+        let taken: Vec<DeadTable> = dead.drain(..count).collect();
         if !dead.is_empty() {
             self.has_garbage.store(true, Ordering::Release);
         }
-        taken
+        drop(dead);
+        // The kept blocks are freed here: a table of 64 MiB may have 16,000, which would hold up the reader that was the last to use it.
+        taken.into_iter().map(|table| (table.tier, table.id)).collect()
     }
 
     /// Takes the tables that lost slices since the last call and still have slices.
@@ -192,9 +203,9 @@ impl TableStore {
         self.files.close(id);
     }
 
-    fn bury(&self, table: &TableFile) {
+    fn bury(&self, table: &TableFile, blocks: Option<Arc<Slots>>) {
         self.files.close(table.id);
-        self.dead.lock().push((table.tier, table.id));
+        self.dead.lock().push(DeadTable { tier: table.tier, id: table.id, _blocks: blocks });
         self.has_garbage.store(true, Ordering::Release);
     }
 
@@ -452,7 +463,7 @@ impl TableFile {
     /// Notes that a *synced* edit dropped the last reference to this table. Only the manifest calls this.
     pub(super) fn mark_obsolete(&self) {
         if mutant!("table_deleted_under_view") || mutant!("table_deleted_with_its_first_slice") {
-            return self.store.bury(self);
+            return self.store.bury(self, None);
         }
         self.obsolete.store(true, Ordering::Release);
     }
@@ -461,7 +472,8 @@ impl TableFile {
 impl Drop for TableFile {
     fn drop(&mut self) {
         if *self.obsolete.get_mut() {
-            self.store.bury(self);
+            let reader = self.reader.take().and_then(Arc::into_inner);
+            self.store.bury(self, reader.and_then(Table::into_blocks));
         }
     }
 }
