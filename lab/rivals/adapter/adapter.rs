@@ -52,6 +52,20 @@ impl Store for Braid {
         Ok(found.is_some())
     }
 
+    #[cfg(not(has_no_lending_cursor))]
+    fn scan(&self, family: usize, from: &[u8], limit: usize, see: See<'_>) -> Outcome<usize> {
+        let mut cursor = self.families[family].range(from..).cursor();
+        let mut count = 0;
+        while count < limit && cursor.next()? {
+            let (key, value) = cursor.entry()?.expect("the cursor moved to an entry");
+            see(key, value);
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// At commits whose cursor cannot lend key and value at once, or that have no cursor.
+    #[cfg(has_no_lending_cursor)]
     fn scan(&self, family: usize, from: &[u8], limit: usize, see: See<'_>) -> Outcome<usize> {
         let mut count = 0;
         for entry in self.families[family].range(from..).take(limit) {

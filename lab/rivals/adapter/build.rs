@@ -1,6 +1,6 @@
 //! Tells the adapter which options the linked engine has. It sets `has_NAME` for each setter of `Options` or `Tuning`, `has_tuning` if
 //! `Tuning` exists, and `has_tuning_module` if the module `tuning` does. It sets `families_create_themselves` if `Db::column_family`
-//! creates a missing family.
+//! creates a missing family, and `has_no_lending_cursor` if there is no `Cursor::entry`.
 
 use std::path::{Path, PathBuf};
 
@@ -34,6 +34,11 @@ fn main() {
     println!("cargo:rustc-check-cfg=cfg(families_create_themselves)");
     if !read(&engine.join("src/db/mod.rs")).contains("pub fn create_column_family(") {
         println!("cargo:rustc-cfg=families_create_themselves");
+    }
+    println!("cargo:rustc-check-cfg=cfg(has_no_lending_cursor)");
+    let cursor = engine.join("src/db/cursor.rs");
+    if !cursor.exists() || !read(&cursor).contains("pub fn entry(&mut self)") {
+        println!("cargo:rustc-cfg=has_no_lending_cursor");
     }
 }
 

@@ -6,8 +6,7 @@ use super::range_view::RangeView;
 use crate::base::error::{Error, Result};
 use crate::base::mutant::mutant;
 use crate::memory::view::FamilyView;
-use crate::plan::values::gathering::Vain;
-use crate::read::{BackwardWalk, ForwardWalk, Walk};
+use crate::read::{Backward, Forward};
 use std::fmt;
 use std::mem;
 use std::ops::Bound;
@@ -18,8 +17,8 @@ use std::ops::Bound;
 /// returns whether the cursor stands on an entry afterwards. A cursor that ran over an end stands behind it, and comes back by a movement the
 /// other way. Movements in one direction are cheap. A turn costs about as much as a seek.
 ///
-/// Keys and values are lent until the next movement, without a copy. A value is read when it is asked for, so a walk over keys alone reads
-/// no values of value files. Use an [`Iter`] to read many large values in a row: it reads them ahead.
+/// Keys and values are lent until the next movement. A value is read when it is asked for, so a walk over keys alone reads no values of
+/// value files. A walk that asks for them reads them ahead, as an [`Iter`] does.
 ///
 /// A cursor keeps the database open and keeps the files that it reads from being deleted.
 ///
@@ -66,8 +65,8 @@ enum Place {
     BeforeFirst,
     BehindLast,
     /// On the entry to which the walk came last.
-    Forward(Box<ForwardWalk>),
-    Backward(Box<BackwardWalk>),
+    Forward(Box<Forward>),
+    Backward(Box<Backward>),
 }
 
 impl Cursor {
@@ -144,10 +143,15 @@ impl Cursor {
 
     /// The value of the entry on which the cursor stands. An error does not move the cursor.
     pub fn value(&mut self) -> Result<Option<&[u8]>> {
+        Ok(self.entry()?.map(|(_, value)| value))
+    }
+
+    /// The key and the value of the entry on which the cursor stands. An error does not move the cursor.
+    pub fn entry(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         self.begin()?;
-        match &mut self.place {
-            Place::Forward(walk) => walk.value().map(Some),
-            Place::Backward(walk) => walk.value().map(Some),
+        match (&mut self.place, &self.range) {
+            (Place::Forward(walk), Some(range)) => walk.entry(|key| !range.is_behind(key)).map(Some),
+            (Place::Backward(walk), Some(range)) => walk.entry(|key| !range.is_before(key)).map(Some),
             _ => Ok(None),
         }
     }
@@ -156,7 +160,7 @@ impl Cursor {
     fn walk_forward(&mut self, low: Bound<Vec<u8>>) -> Result<bool> {
         self.end_walk();
         let Some((range, view)) = self.begin()? else { return Ok(false) };
-        let walk = ForwardWalk::new(view, range.at, &low, &mut range.begin_walk()?)?;
+        let walk = Forward::new(view, range.at, &low, range.begin_walk()?)?;
         self.place = Place::Forward(Box::new(walk));
         self.step_forward()
     }
@@ -165,7 +169,7 @@ impl Cursor {
     fn walk_backward(&mut self, high: Bound<Vec<u8>>) -> Result<bool> {
         self.end_walk();
         let Some((range, view)) = self.begin()? else { return Ok(false) };
-        let walk = BackwardWalk::new(view, range.at, &high, &mut range.begin_walk()?)?;
+        let walk = Backward::new(view, range.at, &high, range.begin_walk()?)?;
         self.place = Place::Backward(Box::new(walk));
         self.step_backward()
     }
@@ -181,13 +185,13 @@ impl Cursor {
 
     fn step_forward(&mut self) -> Result<bool> {
         let (Some(range), Place::Forward(walk)) = (&self.range, &mut self.place) else { return Ok(false) };
-        let moved = range.check().and_then(|()| walk.step(|key| !range.is_behind(key)));
+        let moved = range.check().and_then(|()| walk.advance(|key| !range.is_behind(key)));
         self.moved(moved, Place::BehindLast)
     }
 
     fn step_backward(&mut self) -> Result<bool> {
         let (Some(range), Place::Backward(walk)) = (&self.range, &mut self.place) else { return Ok(false) };
-        let moved = range.check().and_then(|()| walk.step(|key| !range.is_before(key)));
+        let moved = range.check().and_then(|()| walk.advance(|key| !range.is_before(key)));
         self.moved(moved, Place::BeforeFirst)
     }
 
@@ -216,11 +220,11 @@ impl Cursor {
         let passed = match place {
             Place::Forward(mut walk) => {
                 walk.leave_gap(&range.bounds.1);
-                walk.passed(Vain::default(), None)
+                walk.passed()
             }
             Place::Backward(mut walk) => {
                 walk.leave_gap(&range.bounds.0);
-                walk.passed(Vain::default(), None)
+                walk.passed()
             }
             _ => None,
         };

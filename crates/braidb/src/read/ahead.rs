@@ -22,7 +22,7 @@
 
 use super::scan::{Entry, Found, ScanContext};
 use crate::base::body::Handle;
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::base::ids::FileId;
 use crate::base::value::Value;
 use crate::plan::values::ValueLayout;
@@ -143,6 +143,33 @@ impl Ahead {
         self.ready.pop_front().map(|entry| self.taken(entry))
     }
 
+    /// To be called when a cursor leaves an entry that was read ahead. If its user did not ask for the value, the next window is as small as that
+    /// of a new scan.
+    #[inline]
+    pub fn leave(&mut self, left: &Waiting) {
+        if left.slot.is_some() {
+            (self.window_bytes, self.usual_bytes, self.read_bytes) = (0, 0, 0);
+        }
+    }
+
+    /// Takes the next entry that was read ahead, if there is one, for a cursor. Its value waits until the user asks for it.
+    #[inline]
+    pub fn take_key(&mut self) -> Option<Result<Waiting>> {
+        let entry = self.ready.pop_front()?;
+        Some(entry.map(|(key, slot)| Waiting { key, slot: Some(slot), value: None, place: None }))
+    }
+
+    /// Reads ahead from `first`, on which a cursor stands and whose value lies in a value file. `walk` finds the entries behind it.
+    pub fn read_onward(
+        &mut self,
+        first: (Vec<u8>, InBody),
+        walk: impl FnMut() -> Result<Option<Found>>,
+    ) -> Waiting {
+        self.read_window(first, walk);
+        let entry = self.take_key().expect("the window begins with the entry");
+        entry.expect("the walk did not fail at the entry")
+    }
+
     /// Reads the value of an entry, and more values ahead if it lies in a value file. `walk` finds the entries behind it, one a call.
     #[inline]
     pub fn read(&mut self, found: Found, walk: impl FnMut() -> Result<Option<Found>>) -> Result<Entry> {
@@ -231,20 +258,64 @@ struct Window {
     by_file: BTreeMap<FileId, Vec<usize>>,
 }
 
+/// An entry that was read ahead, on which a cursor stands.
+pub struct Waiting {
+    pub key: Vec<u8>,
+    /// The value until the user asks for it.
+    slot: Option<Slot>,
+    value: Option<Result<Value>>,
+    /// Where the value is read again after it could not be read.
+    place: Option<InBody>,
+}
+
+impl Waiting {
+    /// The key and the value. The value is checked at the first call. After an error, the next call reads it again.
+    pub fn entry(&mut self, ahead: &Ahead) -> Result<(&[u8], &[u8])> {
+        if let Some(slot) = self.slot.take() {
+            self.place = slot.place().cloned();
+            self.value = Some(slot.take(&ahead.raw));
+        } else if let (Some(Err(_)), Some(InBody { body, handle })) = (&self.value, &self.place) {
+            self.value = Some(body.read(handle));
+        }
+        match self.value.as_ref().expect("the slot was taken for it") {
+            Ok(value) => Ok((&self.key, value)),
+            Err(error) => Err(error.clone()),
+        }
+    }
+}
+
 /// The value of an entry.
 enum Slot {
     Read(Result<Value>),
+    /// The value could not be read.
+    Failed(InBody, Error),
     Wanted(InBody),
     /// The value lies in the raw values, from here on.
     Raw(InBody, usize),
 }
 
 impl Slot {
+    /// Where the value lies, if it was not read.
+    fn place(&self) -> Option<&InBody> {
+        match self {
+            Slot::Read(_) => None,
+            Slot::Failed(place, _) | Slot::Wanted(place) | Slot::Raw(place, _) => Some(place),
+        }
+    }
+
+    /// What a read of the value at `place` returned.
+    fn of(read: Result<Value>, place: InBody) -> Slot {
+        match read {
+            Ok(value) => Slot::Read(Ok(value)),
+            Err(error) => Slot::Failed(place, error),
+        }
+    }
+
     /// Bytes of the value.
     fn bytes(&self) -> u64 {
         match self {
             Slot::Read(value) => value.as_ref().map_or(0, |value| value.len() as u64),
-            Slot::Wanted(value) | Slot::Raw(value, _) => value.handle.bytes.into(),
+            Slot::Failed(value, _) | Slot::Wanted(value) | Slot::Raw(value, _) => value.handle.bytes.into(),
         }
     }
 
@@ -252,6 +323,7 @@ impl Slot {
     fn take(self, raw: &RawValues) -> Result<Value> {
         match self {
             Slot::Read(value) => value,
+            Slot::Failed(_, error) => Err(error),
             Slot::Wanted(InBody { body, handle }) => body.read(&handle),
             Slot::Raw(InBody { body, handle }, start) => {
                 body.take(&handle, raw.get(start, handle.bytes as usize))
@@ -267,6 +339,7 @@ impl Window {
                 self.by_file.entry(value.body.id()).or_default().push(self.entries.len());
                 Slot::Wanted(value)
             }
+            LazyValue::InBody(place) => Slot::of(place.body.read(&place.handle), place),
             value => Slot::Read(value.get()),
         };
         self.entries.push((key, slot));
@@ -275,7 +348,8 @@ impl Window {
     /// Reads the value of a window of one entry as a get does, through the cache.
     fn read_only(&mut self) {
         let (key, slot) = self.entries.pop().expect("there is one");
-        self.entries.push((key, Slot::Read(slot.take(&RawValues::default()))));
+        let place = slot.place().expect("it is wanted").clone();
+        self.entries.push((key, Slot::of(slot.take(&RawValues::default()), place)));
     }
 
     /// Reads all values, file by file and each file by ascending offsets.
@@ -296,9 +370,10 @@ impl Window {
             assert_eq!(together.values.len(), wanted.len(), "each handle has a value or an error");
             spent.places += together.places;
             for ((at, value), handle) in wanted.into_iter().zip(together.values).zip(handles) {
+                let place = InBody { body: body.clone(), handle };
                 self.entries[at].1 = match value {
-                    Fetched::Value(value) => Slot::Read(value),
-                    Fetched::Raw(start) => Slot::Raw(InBody { body: body.clone(), handle }, start),
+                    Fetched::Value(value) => Slot::of(value, place),
+                    Fetched::Raw(start) => Slot::Raw(place, start),
                 };
             }
         }
@@ -308,7 +383,7 @@ impl Window {
     fn wanted(&self, at: usize) -> &InBody {
         match &self.entries[at].1 {
             Slot::Wanted(value) => value,
-            Slot::Read(_) | Slot::Raw(..) => unreachable!("the values of all files were read"),
+            _ => unreachable!("the values of all files were read"),
         }
     }
 }
@@ -316,7 +391,6 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::error::Error;
     use crate::visible::{Together, ValueBody};
     use braidb_storage::Clock;
     use std::sync::Mutex;

@@ -13,7 +13,7 @@ use crate::version::usage::rent::CHARGED_BITS;
 
 pub use get::{contains, get};
 pub use lengths::UsualLengths;
-pub use scan::{Backward, BackwardWalk, Forward, ForwardWalk, Passed, ScanContext, Walk};
+pub use scan::{Backward, Forward, Passed, ScanContext};
 pub use trail::GapSink;
 
 /// How many times a read counts when it is charged for what it read in vain: 8 for one read in eight, and 0 for all others. The read's

@@ -7,7 +7,7 @@
 //! walk takes the first version that the reader may see and passes over the rest. In a backward walk the oldest version comes first. So the
 //! walk keeps the latest version that the reader may see until the key changes.
 
-use super::ahead::Ahead;
+use super::ahead::{Ahead, Waiting};
 use super::payers::{GarbageCount, MetGarbage, Payers, range_of};
 use super::trail::{GapSink, Trail};
 use super::view_cursor::ViewCursor;
@@ -65,6 +65,10 @@ pub trait Walk {
     fn key(&self) -> &[u8];
     /// The value of the entry, to be read later. It is asked for once.
     fn take_value(&mut self) -> LazyValue;
+    /// The key and the value of the entry, lent until the next step.
+    fn entry(&mut self) -> Result<(&[u8], &[u8])>;
+    /// Whether the value of the entry lies in a value file, of which scans read ahead.
+    fn is_in_value_file(&self) -> bool;
     /// What the walk counted.
     fn count(&self) -> &Count;
     /// What a merge of tables would have spared the walk.
@@ -100,6 +104,8 @@ pub trait Walk {
 pub struct Scan<W> {
     walk: W,
     ahead: Ahead,
+    /// The entry on which a cursor stands, if it was read ahead. Otherwise the cursor stands where the walk does.
+    waiting: Option<Waiting>,
 }
 
 /// What the engine gives to a scan.
@@ -132,7 +138,8 @@ impl Forward {
         low: &Bound<Vec<u8>>,
         mut context: ScanContext,
     ) -> Result<Forward> {
-        Ok(Scan { walk: ForwardWalk::new(view, at, low, &mut context)?, ahead: Ahead::new(context, true) })
+        let walk = ForwardWalk::new(view, at, low, &mut context)?;
+        Ok(Scan { walk, ahead: Ahead::new(context, true), waiting: None })
     }
 }
 
@@ -144,7 +151,8 @@ impl Backward {
         high: &Bound<Vec<u8>>,
         mut context: ScanContext,
     ) -> Result<Backward> {
-        Ok(Scan { walk: BackwardWalk::new(view, at, high, &mut context)?, ahead: Ahead::new(context, false) })
+        let walk = BackwardWalk::new(view, at, high, &mut context)?;
+        Ok(Scan { walk, ahead: Ahead::new(context, false), waiting: None })
     }
 }
 
@@ -172,6 +180,45 @@ impl<W: Walk> Scan<W> {
         }
         let found = self.walk.take_next(&within)?;
         found.map(|found| self.ahead.read(found, || self.walk.take_next(&within))).transpose()
+    }
+
+    /// Moves a cursor to the next entry. Returns whether there is one whose key is `within` the range. Reads no value.
+    #[inline]
+    pub fn advance(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<bool> {
+        if let Some(left) = self.waiting.take() {
+            self.ahead.leave(&left);
+        }
+        self.waiting = self.ahead.take_key().transpose()?;
+        if self.waiting.is_some() { Ok(true) } else { self.walk.step(within) }
+    }
+
+    /// The key of the entry on which the cursor stands.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        match &self.waiting {
+            Some(waiting) => &waiting.key,
+            None => self.walk.key(),
+        }
+    }
+
+    /// The key and the value of the entry on which the cursor stands, lent until it moves on. Reads values of value files ahead.
+    #[inline]
+    pub fn entry(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<(&[u8], &[u8])> {
+        if self.waiting.is_none() && self.walk.is_in_value_file() {
+            self.read_onward(within);
+        }
+        match &mut self.waiting {
+            Some(waiting) => waiting.entry(&self.ahead),
+            None => self.walk.entry(),
+        }
+    }
+
+    #[cold]
+    fn read_onward(&mut self, within: impl Fn(&[u8]) -> bool) {
+        if let LazyValue::InBody(value) = self.walk.take_value() {
+            let first = (self.walk.key().to_vec(), value);
+            self.waiting = Some(self.ahead.read_onward(first, || self.walk.take_next(&within)));
+        }
     }
 
     /// Takes the last entry that was read ahead: the scan from the other end has come to it.
@@ -290,13 +337,6 @@ impl ForwardWalk {
         self.payers.key();
         self.count.first_key.get_or_insert_with(|| self.key.clone());
     }
-
-    /// The value of the entry, lent until the next step.
-    pub fn value(&mut self) -> Result<&[u8]> {
-        assert!(self.is_on_entry, "the walk found an entry");
-        self.merge.fetch()?;
-        Ok(self.merge.value())
-    }
 }
 
 impl Walk for ForwardWalk {
@@ -325,6 +365,18 @@ impl Walk for ForwardWalk {
     fn take_value(&mut self) -> LazyValue {
         assert!(self.is_on_entry, "the walk found an entry");
         self.merge.lazy_value()
+    }
+
+    #[inline]
+    fn entry(&mut self) -> Result<(&[u8], &[u8])> {
+        assert!(self.is_on_entry, "the walk found an entry");
+        self.merge.fetch()?;
+        Ok((&self.key, self.merge.value()))
+    }
+
+    #[inline]
+    fn is_in_value_file(&self) -> bool {
+        self.is_on_entry && self.merge.is_in_value_file()
     }
 
     // `Scan::step` calls this function in two places. The compiler would inline neither call by itself.
@@ -484,21 +536,6 @@ impl BackwardWalk {
     }
 }
 
-impl BackwardWalk {
-    /// The value of the entry, lent until the next step.
-    pub fn value(&mut self) -> Result<&[u8]> {
-        let value = self.value.as_mut().expect("the walk found an entry");
-        if let LazyValue::InBody(InBody { body, handle }) = value {
-            *value = LazyValue::Pinned(body.read(handle)?);
-        }
-        match value {
-            LazyValue::Pinned(value) => Ok(value),
-            LazyValue::Failed(error) => Err(error.clone()),
-            LazyValue::InBody(_) => unreachable!("it was read above"),
-        }
-    }
-}
-
 impl Walk for BackwardWalk {
     fn count(&self) -> &Count {
         &self.count
@@ -522,6 +559,22 @@ impl Walk for BackwardWalk {
 
     fn take_value(&mut self) -> LazyValue {
         self.value.take().expect("the walk found an entry")
+    }
+
+    fn entry(&mut self) -> Result<(&[u8], &[u8])> {
+        let value = self.value.as_mut().expect("the walk found an entry");
+        if let LazyValue::InBody(InBody { body, handle }) = value {
+            *value = LazyValue::Pinned(body.read(handle)?);
+        }
+        match value {
+            LazyValue::Pinned(value) => Ok((&self.key, value)),
+            LazyValue::Failed(error) => Err(error.clone()),
+            LazyValue::InBody(_) => unreachable!("it was read above"),
+        }
+    }
+
+    fn is_in_value_file(&self) -> bool {
+        matches!(&self.value, Some(LazyValue::InBody(value)) if value.body.is_read_ahead())
     }
 
     fn step(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<bool> {

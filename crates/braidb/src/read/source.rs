@@ -1,6 +1,7 @@
 //! The sources that a scan merges. One array holds the cursors of all parts of a view. They are variants of an enum, so a step of the merge
 //! needs no virtual call.
 
+use crate::base::body::{BodyFile, Handle};
 use crate::base::error::Result;
 use crate::base::ids::SeqNo;
 use crate::base::mutant::mutant;
@@ -180,6 +181,11 @@ impl Cursor for Source {
     #[inline]
     fn fetch(&mut self) -> Result<()> {
         of_part!(self, cursor => cursor.fetch())
+    }
+
+    #[inline]
+    fn handle(&self) -> Option<(BodyFile, Handle)> {
+        of_part!(self, cursor => cursor.handle())
     }
 
     #[inline]

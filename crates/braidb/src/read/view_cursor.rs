@@ -206,6 +206,12 @@ impl ViewCursor {
         self.merge.lazy_value()
     }
 
+    /// Whether the value of the current entry lies in a value file.
+    #[inline]
+    pub fn is_in_value_file(&self) -> bool {
+        self.merge.handle().is_some()
+    }
+
     /// Reads the value of the current entry, if it lies in another file than its key.
     pub fn fetch(&mut self) -> Result<()> {
         self.merge.fetch()

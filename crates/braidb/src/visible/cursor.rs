@@ -43,6 +43,7 @@ pub enum LazyValue {
 }
 
 /// The place of a value in another file than its key.
+#[derive(Clone)]
 pub struct InBody {
     pub body: Arc<dyn ValueBody>,
     pub handle: Handle,
