@@ -30,7 +30,7 @@ pub(crate) const ENFILE: i32 = 23;
 /// one read.
 const WAIT: Duration = Duration::from_millis(2);
 
-/// How often a read without a descriptor looks again, [`WAIT`] apart, where its pool has no file to close: about a second. Another thread may
+/// How often a read without a descriptor looks again, 2 ms apart, where its pool has no file to close: about a second. Another thread may
 /// have closed the last file and not opened its own yet, or the program may be about to give a descriptor back.
 pub const PATIENCE: u32 = 500;
 

@@ -146,7 +146,7 @@ impl Damages {
         known.flat_map(|damage| &damage.claims).cloned().collect()
     }
 
-    /// Whether the file has so many damages that the next one covers all its slices.
+    /// Whether the file has [`MOST_OF_A_FILE`] damages. The next damage then covers all its slices.
     fn is_damaged_all_over(&self, file: FileId) -> bool {
         self.list.iter().filter(|damage| damage.file == file).count() >= MOST_OF_A_FILE
     }

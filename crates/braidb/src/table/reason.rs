@@ -25,7 +25,7 @@ pub enum Reason {
     Recovery,
     /// L0 had as many tables as are merged into L1 together.
     L0,
-    /// A cell had so many runs that a merge was due.
+    /// A cell had reached the number of runs at which a merge is due.
     Depth,
     /// A level had more bytes than its target.
     Size,

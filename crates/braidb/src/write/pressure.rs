@@ -1,7 +1,7 @@
 //! Back-pressure: writes slow down smoothly as the engine falls behind, and wait at the hard limits.
 //!
 //! *Debt* is the distance to a hard limit: 0 at the soft mark, 1 at the hard limit, the largest over all limits. For each KiB a write has
-//! to wait `2^(10 × debt) / 2` microseconds: about nothing near the soft mark, and so much at a debt of 0.9 that 4 MiB/s get through. Short
+//! to wait `2^(10 × debt) / 2` microseconds: about nothing near the soft mark, and 256 at a debt of 0.9, which lets 4 MiB/s through. Short
 //! waits are added up until they make a sleep of 1 ms. All waiting happens here, before the write joins the commit queue (rule 16). So a
 //! job that frees memory never stands behind a writer that waits for memory.
 

@@ -110,7 +110,8 @@ fn counts(cell: &CellTree) -> (u64, u64) {
         .fold((0, 0), |(tombstones, entries), slice| (tombstones + slice.tombstones, entries + slice.entries))
 }
 
-/// Whether a cell has so many tombstones that the planner merges it into the next level, or rewrites it if it is in the last level.
+/// Whether more than one in [`TOMBSTONE_SHARE`] entries of a cell is a tombstone: the planner merges the cell into the next level. In the
+/// last level this share itself is enough, and the planner rewrites the cell.
 fn has_many_tombstones(cell: &CellTree, is_last: bool) -> bool {
     let (tombstones, entries) = counts(cell);
     let weighed = tombstones * TOMBSTONE_SHARE;

@@ -71,7 +71,7 @@ fn watch_and_kill(dir: &Path, child: &mut Child, say: &mut Narrator) -> Outcome<
         if acknowledged == 1 {
             let refused = open_with(dir, options()).err();
             say.check(refused.is_some(), || "two processes could open one database".to_owned())?;
-            say.line("while it writes, nobody else can open the database")?;
+            say.line("while it writes, no other process can open the database")?;
         }
     }
     child.kill().map_err(|error| storage("could not kill the writing process", error))?;

@@ -279,7 +279,7 @@ fn memory_goes_with_its_last_reader<T: 'static>(
         assert_eq!(
             sync::live_allocations() > 0,
             held.is_some(),
-            "a reader holds its own, and nobody else any"
+            "only what a reader holds is still allocated"
         );
     });
 }

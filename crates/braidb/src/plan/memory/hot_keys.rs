@@ -90,7 +90,8 @@ pub fn divide(
     Divided { cold, hot: Some((kept, hot)), dropped, live_permille, rested_bytes }
 }
 
-/// Whether so many keys of a flushing set could stay that they should be counted. The set has `entries` entries, the tree `tree_keys` keys.
+/// Whether the keys that a flushing set may keep are worth separating, so that they should be counted. The set has `entries` entries, the
+/// tree `tree_keys` keys.
 fn may_keep_enough(hot_ppm: u32, entries: u64, tree_keys: u64) -> bool {
     MemoryLimits::is_worth_splitting(MemoryLimits::max_hot_keys(entries, tree_keys, hot_ppm), entries)
 }

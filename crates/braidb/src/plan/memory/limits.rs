@@ -146,7 +146,7 @@ impl MemoryLimits {
         log_bytes > self.options.log_bytes
     }
 
-    /// Whether logs grew so much during a write-back that a flush has to free them.
+    /// Whether logs are a quarter above their limit. They grew during a write-back, and a flush has to free them.
     pub fn must_free_logs(&self, log_bytes: u64) -> bool {
         log_bytes > self.options.log_bytes / 4 * 5
     }

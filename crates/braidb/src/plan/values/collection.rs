@@ -114,7 +114,7 @@ impl Total {
         u128::from(garbage_bytes) * 100 > u128::from(base_bytes) * u128::from(percent)
     }
 
-    /// Whether there is so much garbage that files should be collected.
+    /// Whether garbage is more than [`MOST_GARBAGE_PERCENT`] of the base, so that files should be collected.
     pub fn is_over(&self) -> bool {
         self.is_beyond(MOST_GARBAGE_PERCENT)
     }

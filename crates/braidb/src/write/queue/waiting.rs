@@ -381,7 +381,7 @@ mod tests {
         let taken = waiting.take(Durability::Buffer, &health);
         assert!(
             !waiting.may_sleep(&waiters[0]),
-            "nobody would call it, and it is not known to whoever took it"
+            "no leader would call it: the one that took the batches does not know it"
         );
         waiters[1].sleep();
         assert!(waiters[1].outcome().is_none(), "the first waiter is called to lead");

@@ -239,8 +239,8 @@ impl Sum {
         Some(self.hidden?.max(self.newer_tombstones().min(self.oldest_entries)))
     }
 
-    /// Whether so much is garbage, or may be, that the cell should become one run. `slack` thousandths of its entries are allowed beyond
-    /// the share. Tombstones alone must stay within the share.
+    /// Whether one in [`Self::garbage_share`] entries is garbage, or may be, so that the cell should become one run. `slack` thousandths of
+    /// its entries are allowed beyond the share. Tombstones alone must stay within the share.
     pub(super) fn is_garbage_heavy(&self, permille: u64, slack: u64) -> bool {
         let share = self.garbage_share();
         let has_share = |garbage: u64, permille: u64| {
@@ -276,7 +276,7 @@ impl Planner<'_> {
         sum.garbage(self.now.shadowed_permille)
     }
 
-    /// Whether a last-level cell has so much garbage that all of it is to become one run.
+    /// Whether a last-level cell has the share of garbage ([`Sum::is_garbage_heavy`]) at which all of it is to become one run.
     pub(super) fn wants_rewrite(&self, level: usize, index: usize) -> bool {
         let sum = self.sum(level, index);
         self.is_below_watermark(sum) && sum.is_garbage_heavy(self.now.shadowed_permille, self.slack_permille)
