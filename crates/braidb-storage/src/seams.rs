@@ -301,6 +301,10 @@ pub trait Runtime: Send + Sync + Debug {
     fn is_forked(&self) -> bool {
         false
     }
+    /// Bytes of memory that this process may use, if they are known. A runtime that replays runs must give the same answer each time.
+    fn memory_bytes(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// One implementation of each seam.

@@ -69,7 +69,7 @@ pub struct OptionSet {
     pub active_percent: u32,
     pub pipeline_segments: usize,
     pub block_bytes: usize,
-    pub block_cache_bytes: usize,
+    pub block_cache_bytes: Option<usize>,
     pub filter_bits_per_key: u32,
     pub open_files: usize,
     pub table_bytes: u64,
@@ -106,7 +106,7 @@ const DEFAULT: OptionSet = OptionSet {
     active_percent: 4,
     pipeline_segments: 4,
     block_bytes: 4 << 10,
-    block_cache_bytes: 64 << 20,
+    block_cache_bytes: None,
     filter_bits_per_key: 10,
     open_files: 512,
     table_bytes: 64 << 20,
@@ -153,7 +153,7 @@ impl OptionSet {
                 durability,
                 memtable_bytes: rng.pick(&[4 << 10, 8 << 10, 16 << 10]),
                 block_bytes: 64,
-                block_cache_bytes: 2 << 10,
+                block_cache_bytes: Some(2 << 10),
                 open_files: 16,
                 table_bytes: 4 << 10,
                 log_bytes: Some(4 << 10),
@@ -168,7 +168,7 @@ impl OptionSet {
                 durability,
                 memtable_bytes: 4 << 10,
                 block_bytes: rng.pick(&[64, 256, 1 << 10]),
-                block_cache_bytes: 32 << 10,
+                block_cache_bytes: Some(32 << 10),
                 open_files: 16,
                 table_bytes: rng.pick(&[4 << 10, 4 << 10, 16 << 10]),
                 manifest_bytes: rng.pick(&[1 << 10, 64 << 10]),
@@ -249,7 +249,7 @@ impl OptionSet {
             fast_share: rng.pick(&[0, 10, 50, 90, 100]),
             fast_bytes: rng.pick(&[None, None, None, Some(0), Some(16 << 10), Some(64 << 10)]),
             // A cache that keeps all blocks hides the reads that make slices hot.
-            block_cache_bytes: rng.pick(&[0, 0, set.block_cache_bytes]),
+            block_cache_bytes: rng.pick(&[Some(0), Some(0), set.block_cache_bytes]),
             ..set
         }
     }
@@ -263,7 +263,7 @@ impl OptionSet {
             active_percent: DEFAULT.active_percent,
             pipeline_segments: DEFAULT.pipeline_segments,
             block_bytes: rng.pick(&[64, 100, 256, 1 << 10, 4 << 10, 64 << 10]),
-            block_cache_bytes: rng.pick(&[0, 1, 1 << 10, 32 << 10, 1 << 20]),
+            block_cache_bytes: rng.pick(&[0, 1, 1 << 10, 32 << 10, 1 << 20].map(Some)),
             filter_bits_per_key: rng.pick(&[0, 1, 4, 10, 16, 32]),
             // Mostly the minimum of 16, because a bound that no case reaches is not tested.
             open_files: policies.pick(&[16, 16, 512]),
@@ -305,7 +305,6 @@ impl OptionSet {
         let options = Options::new()
             .durability(self.durability)
             .memtable_bytes(self.memtable_bytes)
-            .block_cache_bytes(self.block_cache_bytes)
             .filter_bits_per_key(self.filter_bits_per_key)
             .open_files(self.open_files)
             .background_threads(self.background_threads)
@@ -314,6 +313,10 @@ impl OptionSet {
             .fast_share(self.fast_share)
             .fast_bytes(self.fast_bytes)
             .env(env);
+        let options = match self.block_cache_bytes {
+            Some(bytes) => options.block_cache_bytes(bytes),
+            None => options,
+        };
         let slow = &SLOW_DIRS[..self.slow_tiers];
         let options = slow.iter().fold(options, |options, dir| options.slow_path(dir));
         options.tuning(|tuning| self.tuning(tuning))
@@ -393,10 +396,11 @@ impl fmt::Display for OptionSet {
         let gaps = self
             .gap_entries
             .map_or("no gaps".to_owned(), |entries| format!("gaps of {entries} ({} puts)", self.gap_puts));
+        let cache = self.block_cache_bytes.map_or("default".to_owned(), |bytes| bytes.to_string());
         let tiers = format!("{} slow tiers named, {}%{fast} fast", self.slow_tiers, self.fast_share);
         write!(
             f,
-            "durability {:?}, memtable {} ({:?}, {}% active, {} segments, {}% hot), block {}, cache {}, filter bits {}, open files {}, table {}, \
+            "durability {:?}, memtable {} ({:?}, {}% active, {} segments, {}% hot), block {}, cache {cache}, filter bits {}, open files {}, table {}, \
              log {log} (rewritten at {rewrite}%, a body at {body}%), manifest {}, L0 {}/{}, samples {}, threads {}, runs {}{runs_at}, guards {:?}, values apart from {apart} ({:?}), merges at {rate}, {gaps}, {tiers}",
             self.durability,
             self.memtable_bytes,
@@ -405,7 +409,6 @@ impl fmt::Display for OptionSet {
             self.pipeline_segments,
             self.hot_keys_percent,
             self.block_bytes,
-            self.block_cache_bytes,
             self.filter_bits_per_key,
             self.open_files,
             self.table_bytes,

@@ -18,6 +18,7 @@ mod forks;
 mod fs;
 mod held;
 mod mapped;
+mod memory;
 mod owned;
 mod threads;
 

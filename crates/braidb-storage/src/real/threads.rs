@@ -18,7 +18,7 @@ use std::time::Duration;
 use crate::locks::{Condvar, Mutex};
 use rustix::process::setpriority_process;
 
-use super::forks;
+use super::{forks, memory};
 use crate::{Job, Lane, Process, Runtime};
 
 /// Niceness of the merge threads: 5 instead of the normal 0, so user threads get the processor first.
@@ -104,6 +104,10 @@ impl Runtime for Threads {
 
     fn is_forked(&self) -> bool {
         self.process.is_forked()
+    }
+
+    fn memory_bytes(&self) -> Option<u64> {
+        memory::usable()
     }
 }
 

@@ -93,6 +93,10 @@ impl Clock {
         &self.weight
     }
 
+    pub fn limit_bytes(&self) -> u64 {
+        self.limit_bytes
+    }
+
     /// Whether an entry of `bytes` bytes fits without an eviction.
     pub fn has_room(&self, bytes: u64) -> bool {
         self.weight.bytes() + bytes <= self.limit_bytes

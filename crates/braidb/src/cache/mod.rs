@@ -53,6 +53,11 @@ impl BlockCache {
         self.kept.as_ref().map_or(0, |(clock, _)| clock.weight().bytes())
     }
 
+    /// Most bytes that the blocks and values take.
+    pub fn limit_bytes(&self) -> u64 {
+        self.kept.as_ref().map_or(0, |(clock, _)| clock.limit_bytes())
+    }
+
     fn keeps_nothing(&self) -> bool {
         self.kept.is_none()
     }

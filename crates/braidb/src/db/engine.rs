@@ -276,6 +276,7 @@ impl Engine {
             tiers: self.jobs.tier_stats(),
             damages_waiting: self.jobs.damages() as u64,
             cache_bytes: self.cache.bytes(),
+            cache_limit_bytes: self.cache.limit_bytes(),
             table_memory_bytes: versions
                 .flat_map(|version| tables(version.slices()))
                 .map(|table| table.memory_bytes())

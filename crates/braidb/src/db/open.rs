@@ -137,7 +137,7 @@ struct Opening {
 impl Opening {
     fn new(dir: &Path, env: Env, options: Options) -> Opening {
         let counters = Arc::new(Counters::default());
-        let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
+        let cache = Arc::new(BlockCache::new(options.cache_bytes(|| env.runtime.memory_bytes())));
         Opening { dir: dir.to_owned(), env, options, counters, cache }
     }
 

@@ -145,6 +145,8 @@ pub struct Stats {
     pub damages_waiting: u64,
     /// Bytes in the block cache.
     pub cache_bytes: u64,
+    /// Most bytes that the block cache takes: [`Options::block_cache_bytes`](crate::Options::block_cache_bytes), or its default on this machine.
+    pub cache_limit_bytes: u64,
     /// Bytes of memory for indexes and filters of open tables.
     pub table_memory_bytes: u64,
     /// Snapshots that are held.

@@ -2,8 +2,8 @@
 //!
 //! Equations 4 to 6 of LogStore keep the hottest records in memory. BraidDB has two caches instead, one behind the other:
 //!
-//! - The *block cache* keeps blocks of tables, and single values. It keeps what is offered to it twice (a doorkeeper). A cache
-//!   whose doorkeeper forgets is an LRU cache behind a smaller one: Martina, Garetto and Leonardi, "A unified approach to the
+//! - The *block cache* keeps blocks of tables, and single values. Once it is full, it keeps what is offered to it twice (a doorkeeper). A
+//!   cache whose doorkeeper forgets is an LRU cache behind a smaller one: Martina, Garetto and Leonardi, "A unified approach to the
 //!   performance analysis of caching systems" (INFOCOM 2014), section on k-LRU.
 //! - The *page cache* keeps pages of 4 KiB, each with the neighbours of what was read. Only what the block cache lacks is read from it.
 //!

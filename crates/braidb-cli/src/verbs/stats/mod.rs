@@ -108,6 +108,7 @@ fn as_json(stats: &Stats, recovery: &RecoveryReport) -> Value {
         "tiers": stats.tiers.iter().map(devices::tier_json).collect::<Vec<Value>>(),
         "damages_waiting": stats.damages_waiting,
         "cache_bytes": stats.cache_bytes,
+        "cache_limit_bytes": stats.cache_limit_bytes,
         "space_bytes": stats.space_bytes(),
         "open_snapshots": stats.open_snapshots,
         "poisoned": stats.poisoned,

@@ -532,3 +532,18 @@ fn iterators_fail_after_the_close_whatever_their_range_holds() {
         assert!([cursor.next(), cursor.seek("key"), cursor.value().map(|_| true)].iter().all(Result::is_err));
     }
 }
+
+/// Memory is the least of the machine's and of the limits of its control groups.
+#[test]
+fn the_cache_takes_an_eighth_of_the_memory_unless_it_is_told() {
+    let default = |memory_bytes| Options::new().cache_bytes(|| memory_bytes);
+    assert_eq!([None, Some(0), Some(256 << 20)].map(default), [64 << 20; 3]);
+    assert_eq!([Some(4 << 30), Some(8 << 30), Some(u64::MAX)].map(default), [512 << 20, 1 << 30, 1 << 30]);
+    assert_eq!(Options::new().block_cache_bytes(7).cache_bytes(|| unreachable!("it is not asked")), 7);
+
+    let dir = dir("default-cache");
+    let env = braidb_storage::real::env(1);
+    let expected = default(env.runtime.memory_bytes()) as u64;
+    assert_eq!(Options::new().open(&*dir).unwrap().stats().cache_limit_bytes, expected);
+    assert_eq!(Options::new().block_cache_bytes(0).open(&*dir).unwrap().stats().cache_limit_bytes, 0);
+}

@@ -21,7 +21,7 @@ pub struct EngineArgs {
     /// Memory for writes, in bytes
     #[arg(long, value_name = "BYTES", conflicts_with = "memtable_mib")]
     pub memtable_bytes: Option<usize>,
-    /// Memory for blocks, in MiB
+    /// Memory for blocks, in MiB. The engine's own default depends on the machine; lines of `regress` need one that does not
     #[arg(long, default_value_t = 64)]
     pub cache_mib: usize,
     /// Threads that merge
