@@ -13,7 +13,7 @@
 use crate::host::process::{self, Usage};
 use crate::keys::{Data, TIMELINE_BLOCK};
 use crate::lane::{Ended, Lane};
-use crate::settings::Settings;
+use crate::settings::{Course, Settings};
 use crate::store::{Outcome, Store};
 use crate::timer::Timer;
 use crate::workload::{Action, BESIDE_READERS, Mix, Workload};
@@ -428,7 +428,8 @@ impl Worker<'_> {
             false => Neighbours::Unknown,
         };
         let count = self.scan(from, entries, neighbours, u64::MAX)?;
-        let of_fill = data.keys() - from.div_ceil(2);
+        let course = self.run.settings.scan;
+        let of_fill = if course.is_backward() { from / 2 + 1 } else { data.keys() - from.div_ceil(2) };
         let expected = if data.is_of_one_family() { entries.min(of_fill.max(1)) } else { 1 };
         self.at_least(from, count, expected)
     }
@@ -464,20 +465,24 @@ impl Worker<'_> {
         let data = self.run.data;
         data.write_key(from, &mut self.key);
         let (mut last, mut trouble, mut byte_sum) = (None, None, 0);
+        let course = self.run.settings.scan;
         let see = &mut |key: &[u8], value: &[u8]| {
             byte_sum += sum_of(key) + sum_of(value);
             if self.run.settings.unchecked {
                 return;
             }
             let number = data.number_of(key);
-            let is_next = number.is_some_and(|number| match (last, neighbours) {
-                (None, _) => number == from,
-                (Some(last), Neighbours::Apart(step)) if last + step < whole_below => number == last + step,
+            // Backward, the pair of neighbours is turned round.
+            let (low, high) =
+                if course.is_backward() && last.is_some() { (number, last) } else { (last, number) };
+            let is_next = high.is_some_and(|high| match (low, neighbours) {
+                (None, _) => last.is_none() && high == from,
+                (Some(low), Neighbours::Apart(step)) if low + step < whole_below => high == low + step,
                 // The next even number is a key of the fill.
-                (Some(last), Neighbours::FillAndInserts) => last < number && number <= (last / 2 + 1) * 2,
-                (Some(last), _) => last < number,
+                (Some(low), Neighbours::FillAndInserts) => low < high && high <= (low / 2 + 1) * 2,
+                (Some(low), _) => low < high,
             });
-            let is_right = number.is_some_and(|number| data.is_value(number, value));
+            let is_right = !course.has_values() || number.is_some_and(|number| data.is_value(number, value));
             if !is_next || !is_right {
                 trouble.get_or_insert_with(|| {
                     let value = if is_right { "" } else { ", or has a foreign value" };
@@ -487,7 +492,11 @@ impl Worker<'_> {
             last = number;
         };
         let limit = usize::try_from(entries).expect("the settings limit entries");
-        let count = self.run.store.scan(data.family(from), &self.key, limit, see)? as u64;
+        let (store, family) = (self.run.store, data.family(from));
+        let count = match course {
+            Course::Forward => store.scan(family, &self.key, limit, see)?,
+            _ => store.scan_on(course, family, &self.key, limit, see)?,
+        } as u64;
         self.lane.byte_sum += byte_sum;
         match trouble {
             None => Ok(count),

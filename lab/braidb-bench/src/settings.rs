@@ -46,6 +46,9 @@ pub struct Settings {
     /// Entries that seekrandom and seekwhilewriting read from a random key on
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub entries: u64,
+    /// How workloads that seek scan; only this engine has all forms
+    #[arg(long, value_enum, default_value_t = Course::Forward)]
+    pub scan: Course,
     /// How random keys are drawn [default: as the workload says, and uniform where it says nothing]
     #[arg(long, value_enum)]
     pub distribution: Option<Distribution>,
@@ -76,6 +79,31 @@ pub struct Settings {
     /// Where chance starts
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+}
+
+/// How a scan goes, and what it reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Course {
+    /// Upwards, keys and values
+    Forward,
+    /// Downwards, keys and values
+    Backward,
+    /// Upwards, keys alone
+    Keys,
+    /// Downwards, keys alone
+    KeysBackward,
+    /// Upwards, keys and values that the program may keep
+    Owned,
+}
+
+impl Course {
+    pub fn is_backward(self) -> bool {
+        matches!(self, Course::Backward | Course::KeysBackward)
+    }
+
+    pub fn has_values(self) -> bool {
+        !matches!(self, Course::Keys | Course::KeysBackward)
+    }
 }
 
 /// Which keys are drawn often.

@@ -1,5 +1,6 @@
 //! The interface that a workload needs of a store.
 
+use crate::settings::Course;
 use std::error::Error;
 
 /// The result of a step of a benchmark.
@@ -21,6 +22,18 @@ pub trait Store: Sync {
 
     /// Shows up to `limit` entries (key, value) to `see`, upwards from the first key that is not below `from`. Returns their count.
     fn scan(&self, family: usize, from: &[u8], limit: usize, see: See<'_>) -> Outcome<usize>;
+
+    /// Like `scan`, on another course. Shows an empty value where the course has no values.
+    fn scan_on(
+        &self,
+        course: Course,
+        _family: usize,
+        _from: &[u8],
+        _limit: usize,
+        _see: See<'_>,
+    ) -> Outcome<usize> {
+        Err(format!("--scan: this store cannot scan {course:?}").into())
+    }
 
     /// Waits until no background work is left. Memory is not flushed. Calls `mark` when the work may have ended. If `mark` is called
     /// several times, the last call marks the end. So the time that a store has to be watched is not counted.

@@ -2,6 +2,7 @@
 //! `braidb-lab pair`, `braidb-lab` itself and the rivals all compile this file.
 
 use braidb::{ColumnFamily, Db};
+use braidb_bench::settings::Course;
 use braidb_bench::{Outcome, See, Store};
 
 /// An open database and the families that workloads write to.
@@ -72,6 +73,39 @@ impl Store for Braid {
             let (key, value) = entry?;
             see(&key, &value);
             count += 1;
+        }
+        Ok(count)
+    }
+
+    #[cfg(not(has_no_lending_cursor))]
+    fn scan_on(
+        &self,
+        course: Course,
+        family: usize,
+        from: &[u8],
+        limit: usize,
+        see: See<'_>,
+    ) -> Outcome<usize> {
+        let family = &self.families[family];
+        if course == Course::Owned {
+            return family.range(from..).take(limit).try_fold(0, |count, entry| {
+                let (key, value) = entry?;
+                see(&key, &value);
+                Ok(count + 1)
+            });
+        }
+        let mut cursor = family.iter().cursor();
+        let (is_backward, mut count) = (course.is_backward(), 0);
+        let mut is_there = if is_backward { cursor.seek_for_prev(from)? } else { cursor.seek(from)? };
+        while is_there && count < limit {
+            if course.has_values() {
+                let (key, value) = cursor.entry()?.expect("the cursor moved to an entry");
+                see(key, value);
+            } else {
+                see(cursor.key().expect("the cursor moved to an entry"), b"");
+            }
+            count += 1;
+            is_there = count < limit && if is_backward { cursor.prev()? } else { cursor.next()? };
         }
         Ok(count)
     }

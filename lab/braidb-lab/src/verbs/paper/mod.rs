@@ -21,7 +21,7 @@ use crate::failure::{Failure, Outcome};
 use crate::figures::{bytes_text, counted, grouped};
 use crate::text;
 use braidb::Options;
-use braidb_bench::settings::Ranks;
+use braidb_bench::settings::{Course, Ranks};
 use braidb_bench::{Distribution, Workload};
 use clap::ValueEnum;
 use figure::{Cause, Figure};
@@ -439,6 +439,7 @@ impl Args {
             draws_on: false,
             first_operation: 0,
             unchecked: false,
+            scan: Course::Forward,
             read_percent: experiment.read_percent,
             entries: scale.entries,
             reads: scale.operations(self.reads.unwrap_or_else(|| (sizes.reads)(self.rows(paper)).max(10))),
