@@ -2,6 +2,7 @@
 //! `braidb-lab pair`, `braidb-lab` itself and the rivals all compile this file.
 
 use braidb::{ColumnFamily, Db};
+#[cfg(not(has_no_lending_cursor))]
 use braidb_bench::settings::Course;
 use braidb_bench::{Outcome, See, Store};
 

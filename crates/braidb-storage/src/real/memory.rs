@@ -1,8 +1,8 @@
 //! The memory that this process may use: that of the machine, or less if a control group, `RLIMIT_AS` or `RLIMIT_DATA` sets a lower limit.
 //!
 //! A container gets its limit from a control group. In version 2 of control groups, `/proc/self/cgroup` has a line `0::/PATH`, and the limits
-//! are `memory.max` and `memory.high` in `/sys/fs/cgroup/PATH`. In version 1, the line is `N:memory:/PATH`, and the limit is `memory.limit_in_bytes` in
-//! `/sys/fs/cgroup/memory/PATH`. The limits of all directories above hold too. A container may not see the directory of its own path. Its
+//! are `memory.max` and `memory.high` in `/sys/fs/cgroup/PATH`. In version 1, the line is `N:memory:/PATH`, and the limit is
+//! `memory.limit_in_bytes` in `/sys/fs/cgroup/memory/PATH`. The limits of all directories above hold too. A container may not see the directory of its own path. Its
 //! limit then stands in the topmost directory that it sees.
 
 use std::fs;

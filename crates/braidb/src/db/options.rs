@@ -34,11 +34,11 @@ const BASE_TABLES: usize = 4;
 const LEAST_ACTIVE_BYTES: u64 = 512;
 
 /// The block cache takes one byte in 8 of the memory that the process may use, unless the program says how much. The rest is for the program,
-/// memtables, and the page cache, from which a block is read in about 3 µs.
+/// memtables, and the page cache.
 const CACHE_SHARE: u64 = 8;
 /// Least bytes of the block cache by default: 64 MiB, as much as the memtable takes.
 const LEAST_CACHE_BYTES: u64 = 64 << 20;
-/// Most bytes of the block cache by default: 1 GiB. It holds all blocks of 7 million rows of 144 bytes. A program that has more memory for it
+/// Most bytes of the block cache by default: 1 GiB. It holds all blocks of 6 million rows of 144 bytes. A program that has more memory for it
 /// says so.
 const MOST_CACHE_BYTES: u64 = 1 << 30;
 

@@ -533,7 +533,7 @@ fn iterators_fail_after_the_close_whatever_their_range_holds() {
     }
 }
 
-/// Memory is the least of the machine's and of the limits of its control groups.
+/// The runtime tells the memory; `braidb_storage` tests how.
 #[test]
 fn the_cache_takes_an_eighth_of_the_memory_unless_it_is_told() {
     let default = |memory_bytes| Options::new().cache_bytes(|| memory_bytes);
