@@ -136,12 +136,22 @@ const SEEDS: &[Seed] = &[
     ),
 ];
 
-#[test]
-fn bugs_stay_dead() {
-    for &(judge, seed, preset, ops, stride, bug) in SEEDS {
+/// Runs every second case, so that two test threads share them.
+fn every_second_bug_stays_dead(first: usize) {
+    for &(judge, seed, preset, ops, stride, bug) in SEEDS.iter().skip(first).step_by(2) {
         let case = Case { ops, stride, ..Case::new(judge, seed, preset) };
         if let Err(failure) = case.run() {
             panic!("{bug}: the bug is back: {failure}");
         }
     }
+}
+
+#[test]
+fn bugs_stay_dead() {
+    every_second_bug_stays_dead(0);
+}
+
+#[test]
+fn bugs_stay_dead_of_the_second_half() {
+    every_second_bug_stays_dead(1);
 }
