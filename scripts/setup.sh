@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Checks for the tools that the build needs, and installs missing ones: a C linker, and a Rust toolchain that is new enough. With the
 # argument `miri`, also a nightly toolchain with Miri. With `rivals`, also LevelDB, which lab/rivals/ loads. With `rocksdb`, also a release
-# build of RocksDB, from its Java package. The last line of output is then the `export` that tells lab/rivals/ where this build is. Changes
-# nothing if nothing is missing.
+# build of RocksDB, from its Java package. With `hyperleveldb`, also HyperLevelDB 1.0.2, built from the sources in a package of Node.js. The
+# last line of output is then the `export` that tells lab/rivals/ where this build is. Changes nothing if nothing is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -99,4 +99,24 @@ if [ "${1:-}" = rocksdb ]; then
         rm "scratch/rocksdb/$package"
     fi
     echo "export RIVALS_ROCKSDB=$PWD/scratch/rocksdb/$object"
+fi
+
+if [ "${1:-}" = hyperleveldb ]; then
+    object=$PWD/scratch/hyperleveldb/libhyperleveldb.so
+    if [ ! -f "$object" ]; then
+        command -v npm >/dev/null || install npm
+        command -v g++ >/dev/null || install "$(named g++ gcc-c++ gcc gcc-c++ g++)"
+        mkdir -p scratch/hyperleveldb
+        (cd scratch/hyperleveldb && npm pack --silent leveldown-hyper@2.0.0 >&2 && tar xzf leveldown-hyper-2.0.0.tgz)
+        deps=scratch/hyperleveldb/package/deps/leveldb
+        sources=$deps/leveldb-hyper-1.0.2
+        # shellcheck disable=SC2046 # a list of files
+        g++ -O2 -DNDEBUG -fPIC -shared -std=gnu++98 -w -fno-builtin-memcmp -DHAVE_CONFIG_H=1 -DOS_LINUX=1 -DLEVELDB_PLATFORM_POSIX=1 \
+            -I$deps/leveldb-hyper-conf/linux -I$sources -I$sources/include \
+            $(find $sources/db $sources/table $sources/util $sources/port/port_posix.cc -name '*.cc' |
+                grep -Ev '_test|_bench|leveldb_main|testutil|testharness') -o "$object.part" -lpthread
+        mv "$object.part" "$object"
+        rm -r scratch/hyperleveldb/package scratch/hyperleveldb/leveldown-hyper-2.0.0.tgz
+    fi
+    echo "export RIVALS_HYPERLEVELDB=$object"
 fi
