@@ -34,6 +34,10 @@ const WAIT: Duration = Duration::from_millis(2);
 /// have closed the last file and not opened its own yet, or the program may be about to give a descriptor back.
 pub const PATIENCE: u32 = 500;
 
+/// How often a write without a descriptor looks again, 2 ms apart, where no pool has a file to close: 0.1 seconds. A file that a read opens
+/// at this moment belongs to no pool yet. A writer may hold the commit lock meanwhile, so this is shorter than [`PATIENCE`].
+const PATIENCE_OF_WRITES: u32 = 50;
+
 /// What became of a request to close a file.
 ///
 /// ```
@@ -211,7 +215,7 @@ impl Descriptors {
             }
             closing
         };
-        self.insist_with(close, 0, open)
+        self.insist_with(close, PATIENCE_OF_WRITES, open)
     }
 
     /// Carries out `open`. While it fails for lack of a descriptor, calls `close` and tries again. Where there is nothing to close, looks
