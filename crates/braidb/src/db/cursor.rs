@@ -65,8 +65,8 @@ enum Place {
     BeforeFirst,
     BehindLast,
     /// On the entry to which the walk came last.
-    Forward(Box<Forward>),
-    Backward(Box<Backward>),
+    Forward(Forward),
+    Backward(Backward),
 }
 
 impl Cursor {
@@ -76,14 +76,12 @@ impl Cursor {
 
     /// Moves to the first entry.
     pub fn first(&mut self) -> Result<bool> {
-        let low = self.range.as_ref().map_or(Bound::Unbounded, |range| range.bounds.0.clone());
-        self.walk_forward(low)
+        self.walk_forward(None)
     }
 
     /// Moves to the last entry.
     pub fn last(&mut self) -> Result<bool> {
-        let high = self.range.as_ref().map_or(Bound::Unbounded, |range| range.bounds.1.clone());
-        self.walk_backward(high)
+        self.walk_backward(None)
     }
 
     /// Moves to the first entry whose key is `key` or larger.
@@ -91,7 +89,7 @@ impl Cursor {
         let key = key.as_ref();
         match &self.range {
             Some(range) if range.is_before(key) => self.first(),
-            _ => self.walk_forward(Bound::Included(key.to_vec())),
+            _ => self.walk_forward(Some(Bound::Included(key))),
         }
     }
 
@@ -100,7 +98,7 @@ impl Cursor {
         let key = key.as_ref();
         match &self.range {
             Some(range) if range.is_behind(key) => self.last(),
-            _ => self.walk_backward(Bound::Included(key.to_vec())),
+            _ => self.walk_backward(Some(Bound::Included(key))),
         }
     }
 
@@ -112,7 +110,8 @@ impl Cursor {
             Place::Backward(walk) => {
                 let key = walk.key().to_vec();
                 let is_repeated = mutant!("cursor_turn_repeats_a_key");
-                self.walk_forward(if is_repeated { Bound::Included(key) } else { Bound::Excluded(key) })
+                let low = if is_repeated { Bound::Included(&key[..]) } else { Bound::Excluded(&key[..]) };
+                self.walk_forward(Some(low))
             }
             Place::New | Place::BeforeFirst => self.first(),
             Place::BehindLast | Place::Lost => self.begin().map(|_| false),
@@ -125,7 +124,7 @@ impl Cursor {
             Place::Backward(_) => self.step_backward(),
             Place::Forward(walk) => {
                 let key = walk.key().to_vec();
-                self.walk_backward(Bound::Excluded(key))
+                self.walk_backward(Some(Bound::Excluded(&key)))
             }
             Place::New | Place::BehindLast => self.last(),
             Place::BeforeFirst | Place::Lost => self.begin().map(|_| false),
@@ -156,21 +155,21 @@ impl Cursor {
         }
     }
 
-    /// Ends the walk, and begins one forward from `low`.
-    fn walk_forward(&mut self, low: Bound<Vec<u8>>) -> Result<bool> {
+    /// Ends the walk, and begins one forward from `low`, or from the lower bound of the range.
+    fn walk_forward(&mut self, low: Option<Bound<&[u8]>>) -> Result<bool> {
         self.end_walk();
         let Some((range, view)) = self.begin()? else { return Ok(false) };
-        let walk = Forward::new(view, range.at, &low, range.begin_walk()?)?;
-        self.place = Place::Forward(Box::new(walk));
+        let walk = Forward::new(view, range.at, low.unwrap_or(range.low()), range.begin_walk()?)?;
+        self.place = Place::Forward(walk);
         self.step_forward()
     }
 
-    /// Ends the walk, and begins one backward from `high`.
-    fn walk_backward(&mut self, high: Bound<Vec<u8>>) -> Result<bool> {
+    /// Ends the walk, and begins one backward from `high`, or from the upper bound of the range.
+    fn walk_backward(&mut self, high: Option<Bound<&[u8]>>) -> Result<bool> {
         self.end_walk();
         let Some((range, view)) = self.begin()? else { return Ok(false) };
-        let walk = Backward::new(view, range.at, &high, range.begin_walk()?)?;
-        self.place = Place::Backward(Box::new(walk));
+        let walk = Backward::new(view, range.at, high.unwrap_or(range.high()), range.begin_walk()?)?;
+        self.place = Place::Backward(walk);
         self.step_backward()
     }
 
@@ -211,23 +210,23 @@ impl Cursor {
 
     /// Ends the walk. The cursor stands on no entry.
     fn end_walk(&mut self) {
-        let place = mem::replace(&mut self.place, Place::Lost);
         let Some(range) = &self.range else { return };
         if range.is_forked() {
-            mem::forget(place);
+            mem::forget(mem::replace(&mut self.place, Place::Lost));
             return;
         }
-        let passed = match place {
-            Place::Forward(mut walk) => {
+        let passed = match &mut self.place {
+            Place::Forward(walk) => {
                 walk.leave_gap(&range.bounds.1);
                 walk.passed()
             }
-            Place::Backward(mut walk) => {
+            Place::Backward(walk) => {
                 walk.leave_gap(&range.bounds.0);
                 walk.passed()
             }
             _ => None,
         };
+        self.place = Place::Lost;
         range.walk_ended(passed);
     }
 }

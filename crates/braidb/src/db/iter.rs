@@ -146,7 +146,7 @@ impl Walk {
         self.range.check()?;
         if self.front.is_none() {
             let Some(view) = self.range.of_family() else { return Ok(None) };
-            let (low, context) = (&self.range.bounds.0, self.range.begin_walk()?);
+            let (low, context) = (self.range.low(), self.range.begin_walk()?);
             self.front = Some(Forward::new(view, self.range.at, low, context)?);
         }
         let back = self.back.as_ref().and_then(Backward::last_key);
@@ -163,7 +163,7 @@ impl Walk {
         self.range.check()?;
         if self.back.is_none() {
             let Some(view) = self.range.of_family() else { return Ok(None) };
-            let (high, context) = (&self.range.bounds.1, self.range.begin_walk()?);
+            let (high, context) = (self.range.high(), self.range.begin_walk()?);
             self.back = Some(Backward::new(view, self.range.at, high, context)?);
         }
         let front = self.front.as_ref().and_then(Forward::last_key);

@@ -65,6 +65,16 @@ impl RangeView {
         self.db.is_forked()
     }
 
+    /// The lower bound.
+    pub fn low(&self) -> Bound<&[u8]> {
+        self.bounds.0.as_ref().map(Vec::as_slice)
+    }
+
+    /// The upper bound.
+    pub fn high(&self) -> Bound<&[u8]> {
+        self.bounds.1.as_ref().map(Vec::as_slice)
+    }
+
     /// Whether `key` lies before the first key of the range.
     pub fn is_before(&self, key: &[u8]) -> bool {
         match &self.bounds.0 {

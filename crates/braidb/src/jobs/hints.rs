@@ -194,17 +194,17 @@ impl Drop for Asking<'_> {
 
 impl Jobs {
     /// A scan of `range` returned `entries_returned` entries. It read `garbage`, a range and the hidden entries in it that a merge would
-    /// remove, and spent `vain` on values in many places. If a job holds the catalog, the scan does not wait, and a later scan reports
-    /// again.
+    /// remove, and spent `vain` on values in many places. `range` is `None` if it read no value in vain. If a job holds the catalog, the scan
+    /// does not wait, and a later scan reports again.
     pub fn scanned(
         self: &Arc<Self>,
         family: FamilyId,
-        range: KeyRange,
+        range: Option<KeyRange>,
         garbage: Option<(KeyRange, u64)>,
         entries_returned: u64,
         vain: Vain,
     ) {
-        if vain.us > 0 {
+        if let Some(range) = range {
             self.paid(family, &range, vain);
         }
         if self.parts.options.form.live_percent > 0 {

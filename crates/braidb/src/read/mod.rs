@@ -6,6 +6,7 @@ mod lengths;
 mod payers;
 mod scan;
 mod source;
+mod spare;
 mod trail;
 mod view_cursor;
 

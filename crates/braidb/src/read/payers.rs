@@ -12,6 +12,7 @@ use crate::memory::view::FamilyView;
 use crate::version::Slice;
 use crate::version::usage::rent::Paid;
 use crate::visible::snapshots::Snapshots;
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Entries of tables that entries of tables hide from all readers.
@@ -66,7 +67,7 @@ impl GarbageCount {
 /// The slices that are charged for what a scan reads in vain: those whose range holds the key where the scan begins, except the oldest. The
 /// scan needs a cursor in each, and would need only one after a merge of all. Its hidden entries are shared out among the charged slices.
 pub struct Payers {
-    slices: Vec<Arc<Slice>>,
+    slices: SmallVec<[Arc<Slice>; 16]>,
     /// How often the scan is charged: 0 for most scans.
     weight: u64,
     pub garbage: GarbageCount,
@@ -79,7 +80,7 @@ impl Payers {
     /// A scan that has no bound and makes no jump is not charged: few scans begin at an end of the key space.
     pub fn new(view: &FamilyView, start: Option<&[u8]>, context: &ScanContext) -> Payers {
         let ScanContext { weight, is_heat_counted, .. } = *context;
-        let mut slices = Vec::new();
+        let mut slices = SmallVec::new();
         if let Some(key) = start
             && (weight > 0 || is_heat_counted)
         {

@@ -9,6 +9,7 @@
 
 use super::ahead::{Ahead, Waiting};
 use super::payers::{GarbageCount, MetGarbage, Payers, range_of};
+use super::spare::KeyBuffer;
 use super::trail::{GapSink, Trail};
 use super::view_cursor::ViewCursor;
 use crate::base::error::Result;
@@ -38,8 +39,8 @@ const VERSIONS_BEFORE_A_SEEK: u32 = 32;
 /// The range that a walk read, and what it wasted.
 #[derive(Debug)]
 pub struct Passed {
-    /// From the first key read to the last.
-    pub range: KeyRange,
+    /// From the first key read to the last, if values were read in vain.
+    pub range: Option<KeyRange>,
     /// What a merge of tables would have spared the walk, if anything.
     pub garbage: Option<MetGarbage>,
     pub entries_returned: u64,
@@ -51,9 +52,9 @@ pub struct Passed {
 }
 
 /// Counts the entries that a walk reads.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Count {
-    first_key: Option<Vec<u8>>,
+    first_key: Option<KeyBuffer>,
     entries_returned: u64,
 }
 
@@ -83,8 +84,9 @@ pub trait Walk {
     /// What the walk read so far, if anything. `vain` and `length_bytes` are what reading ahead counted.
     fn passed(&self, vain: Vain, length_bytes: Option<u64>) -> Option<Passed> {
         let count = self.count();
+        let (first_key, last_key) = (count.first_key.as_deref()?, self.last_key()?);
         Some(Passed {
-            range: range_of(count.first_key.as_deref()?, self.last_key()?),
+            range: (vain.us > 0).then(|| range_of(first_key, last_key)),
             garbage: self.garbage().beyond(count.entries_returned),
             entries_returned: count.entries_returned,
             dead_entries: self.dead_entries(),
@@ -132,12 +134,7 @@ pub type Backward = Scan<BackwardWalk>;
 
 impl Forward {
     /// Starts at the lower bound.
-    pub fn new(
-        view: &FamilyView,
-        at: SeqNo,
-        low: &Bound<Vec<u8>>,
-        mut context: ScanContext,
-    ) -> Result<Forward> {
+    pub fn new(view: &FamilyView, at: SeqNo, low: Bound<&[u8]>, mut context: ScanContext) -> Result<Forward> {
         let walk = ForwardWalk::new(view, at, low, &mut context)?;
         Ok(Scan { walk, ahead: Ahead::new(context, true), waiting: None })
     }
@@ -148,7 +145,7 @@ impl Backward {
     pub fn new(
         view: &FamilyView,
         at: SeqNo,
-        high: &Bound<Vec<u8>>,
+        high: Bound<&[u8]>,
         mut context: ScanContext,
     ) -> Result<Backward> {
         let walk = BackwardWalk::new(view, at, high, &mut context)?;
@@ -232,7 +229,7 @@ pub struct ForwardWalk {
     merge: ViewCursor,
     at: SeqNo,
     /// The last key decided, and the number of its version that decided; the walk passes over its older versions.
-    key: Vec<u8>,
+    key: KeyBuffer,
     seq: SeqNo,
     /// Whether the version that decided lies in a table.
     is_in_table: bool,
@@ -253,14 +250,14 @@ impl ForwardWalk {
     pub fn new(
         view: &FamilyView,
         at: SeqNo,
-        low: &Bound<Vec<u8>>,
+        low: Bound<&[u8]>,
         context: &mut ScanContext,
     ) -> Result<ForwardWalk> {
         let mut trail = Trail::new(context.gaps.take(), view.gaps.clone(), at);
         let start = match low {
-            Bound::Unbounded => Vec::new(),
-            Bound::Included(key) => key.clone(),
-            Bound::Excluded(key) => successor(key),
+            Bound::Unbounded => KeyBuffer::new(),
+            Bound::Included(key) => KeyBuffer::of(key),
+            Bound::Excluded(key) => KeyBuffer::successor_of(key),
         };
         let jump = trail.jump_from(&start);
         let mut merge = ViewCursor::new(view);
@@ -268,7 +265,7 @@ impl ForwardWalk {
         let first = match &jump {
             Some(Jump::To(key)) => Some(key.as_slice()),
             Some(Jump::End) => None,
-            None => (*low != Bound::Unbounded).then_some(start.as_slice()),
+            None => (low != Bound::Unbounded).then_some(start.as_slice()),
         };
         match first {
             Some(key) => merge.seek(key)?,
@@ -282,7 +279,7 @@ impl ForwardWalk {
         Ok(ForwardWalk {
             merge,
             at,
-            key: Vec::new(),
+            key: KeyBuffer::new(),
             seq: 0,
             is_in_table: false,
             started: false,
@@ -298,7 +295,7 @@ impl ForwardWalk {
     /// Takes a dead key as the next one decided. Jumps if it lies in a gap.
     fn pass_dead(&mut self) -> Result<()> {
         if self.trail.is_idle() && self.started {
-            self.trail.begin(Some(successor(&self.key)));
+            self.trail.begin(Some(KeyBuffer::successor_of(&self.key)));
         }
         let asks = self.trail.step();
         self.decide();
@@ -330,12 +327,11 @@ impl ForwardWalk {
     #[inline(always)]
     fn decide(&mut self) {
         self.started = true;
-        self.key.clear();
-        self.key.extend_from_slice(self.merge.key());
+        self.key.set(self.merge.key());
         self.seq = self.merge.seq();
         self.is_in_table = self.merge.is_in_table();
         self.payers.key();
-        self.count.first_key.get_or_insert_with(|| self.key.clone());
+        self.count.first_key.get_or_insert_with(|| KeyBuffer::of(&self.key));
     }
 }
 
@@ -353,7 +349,7 @@ impl Walk for ForwardWalk {
     }
 
     fn last_key(&self) -> Option<&[u8]> {
-        self.started.then_some(&self.key)
+        self.started.then_some(self.key.as_slice())
     }
 
     #[inline]
@@ -428,7 +424,7 @@ impl Walk for ForwardWalk {
     }
 
     fn leave_gap(&mut self, far: &Bound<Vec<u8>>) {
-        if self.has_ended && !self.trail.is_idle() {
+        if mem::take(&mut self.has_ended) && !self.trail.is_idle() {
             let bound = match far {
                 Bound::Unbounded => None,
                 Bound::Included(key) => Some(successor(key)),
@@ -452,8 +448,8 @@ pub struct BackwardWalk {
     merge: ViewCursor,
     at: SeqNo,
     /// The last key decided, and the one decided before it.
-    key: Vec<u8>,
-    key_before: Vec<u8>,
+    key: KeyBuffer,
+    key_before: KeyBuffer,
     started: bool,
     /// The value of the entry that the last step found, until it is taken.
     value: Option<LazyValue>,
@@ -471,38 +467,39 @@ impl BackwardWalk {
     pub fn new(
         view: &FamilyView,
         at: SeqNo,
-        high: &Bound<Vec<u8>>,
+        high: Bound<&[u8]>,
         context: &mut ScanContext,
     ) -> Result<BackwardWalk> {
         let mut trail = Trail::new(context.gaps.take(), view.gaps.clone(), at);
         let start = match high {
             Bound::Unbounded => None,
             // The keys up to and including `key` are those before its successor.
-            Bound::Included(key) => Some(successor(key)),
-            Bound::Excluded(key) => Some(key.clone()),
+            Bound::Included(key) => Some(KeyBuffer::successor_of(key)),
+            Bound::Excluded(key) => Some(KeyBuffer::of(key)),
         };
-        let jump = trail.jump_before(start.as_deref());
+        let start_key = start.as_ref().map(|key| key.as_slice());
+        let jump = trail.jump_before(start_key);
         let mut merge = ViewCursor::new(view);
         let mut is_at_end = false;
         let first = match &jump {
-            Some(Jump::To(key)) => Some(key),
+            Some(Jump::To(key)) => Some(key.as_slice()),
             Some(Jump::End) => None,
-            None => start.as_ref(),
+            None => start_key,
         };
         match first {
             Some(key) => merge.seek_before(key)?,
             None if jump.is_some() => is_at_end = true,
             None => merge.seek_to_last()?,
         }
-        let payers = Payers::new(view, first.map(Vec::as_slice), context);
+        let payers = Payers::new(view, first, context);
         if jump.is_none() {
             trail.begin(start);
         }
         Ok(BackwardWalk {
             merge,
             at,
-            key: Vec::new(),
-            key_before: Vec::new(),
+            key: KeyBuffer::new(),
+            key_before: KeyBuffer::new(),
             started: false,
             value: None,
             is_at_end,
@@ -516,7 +513,7 @@ impl BackwardWalk {
     /// Goes on after a dead key, of which the walk read `versions` versions. `has_before` says that the walk decided a key before this one.
     fn pass_dead(&mut self, has_before: bool, versions: u64) -> Result<()> {
         if self.trail.is_idle() && has_before {
-            self.trail.begin(Some(self.key_before.clone()));
+            self.trail.begin(Some(KeyBuffer::of(&self.key_before)));
         }
         let asks = self.trail.step();
         self.trail.step_hidden(versions - 1);
@@ -550,7 +547,7 @@ impl Walk for BackwardWalk {
     }
 
     fn last_key(&self) -> Option<&[u8]> {
-        self.started.then_some(&self.key)
+        self.started.then_some(self.key.as_slice())
     }
 
     fn key(&self) -> &[u8] {
@@ -582,9 +579,8 @@ impl Walk for BackwardWalk {
         while self.merge.valid() && !self.is_at_end && within(self.merge.key()) {
             std::mem::swap(&mut self.key, &mut self.key_before);
             let has_before = std::mem::replace(&mut self.started, true);
-            self.key.clear();
-            self.key.extend_from_slice(self.merge.key());
-            self.count.first_key.get_or_insert_with(|| self.key.clone());
+            self.key.set(self.merge.key());
+            self.count.first_key.get_or_insert_with(|| KeyBuffer::of(&self.key));
             let mut newest: Option<LazyValue> = None;
             self.payers.key();
             let mut versions = 0;
@@ -620,7 +616,7 @@ impl Walk for BackwardWalk {
     }
 
     fn leave_gap(&mut self, far: &Bound<Vec<u8>>) {
-        if self.has_ended && !self.trail.is_idle() {
+        if mem::take(&mut self.has_ended) && !self.trail.is_idle() {
             let bound = match far {
                 Bound::Unbounded => Vec::new(),
                 Bound::Included(key) => key.clone(),

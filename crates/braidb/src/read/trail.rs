@@ -9,6 +9,7 @@
 //! offer at its end, the commit queue would refuse it: the ring of recent puts (`write/gaps.rs`) would no longer have all puts since the
 //! walk began.
 
+use super::spare::KeyBuffer;
 use crate::base::ids::{FamilyId, SeqNo};
 use crate::visible::gaps::{Gap, Gaps, Jump, Way};
 use crate::write::CommitQueue;
@@ -39,7 +40,7 @@ pub struct Trail {
     /// The number at which the walk reads.
     at: SeqNo,
     /// The end of the trail where it began. Forward: its first key. Backward: the first key behind it, or `None` behind all keys.
-    from: Option<Vec<u8>>,
+    from: Option<KeyBuffer>,
     /// Whether a gap, or a range that the walk offered, ends where the trail begins.
     is_beside_gap: bool,
     /// Dead entries since the trail began.
@@ -79,7 +80,7 @@ impl Trail {
     }
 
     /// Says where the trail begins, before the first dead entry.
-    pub fn begin(&mut self, from: Option<Vec<u8>>) {
+    pub fn begin(&mut self, from: Option<KeyBuffer>) {
         self.from = from;
     }
 
@@ -107,7 +108,7 @@ impl Trail {
         self.sink.as_ref()?;
         let Way { jump, near, .. } = self.gaps.jump_from(key, self.at)?;
         if self.is_worth_an_offer(true) {
-            let low = self.from.take().unwrap_or_default();
+            let low = self.take_from().unwrap_or_default();
             self.offer(low, near);
         }
         self.jumped(&jump);
@@ -122,7 +123,7 @@ impl Trail {
         if self.is_worth_an_offer(true)
             && let Some(low) = near
         {
-            let high = self.from.take();
+            let high = self.take_from();
             self.offer(low, high);
         }
         self.jumped(&jump);
@@ -132,14 +133,19 @@ impl Trail {
     /// The trail begins anew at the other end of a gap.
     fn jumped(&mut self, jump: &Jump) {
         let from = match jump {
-            Jump::To(key) => Some(key.clone()),
+            Jump::To(key) => Some(KeyBuffer::of(key)),
             Jump::End => None,
         };
         self.restart(from);
         self.is_beside_gap = true;
     }
 
-    fn restart(&mut self, from: Option<Vec<u8>>) {
+    /// Takes the key where the trail begins, for an offer.
+    fn take_from(&mut self) -> Option<Vec<u8>> {
+        self.from.take().map(|from| from.to_vec())
+    }
+
+    fn restart(&mut self, from: Option<KeyBuffer>) {
         self.earlier_steps += self.steps;
         (self.from, self.steps, self.asked_at, self.is_beside_gap) = (from, 0, 0, false);
     }
@@ -152,20 +158,20 @@ impl Trail {
 
     /// Offers the trail of a forward walk up to `high`, where the walk is still among dead entries.
     pub fn offer_up_to(&mut self, high: &[u8]) {
-        let low = self.from.take().unwrap_or_default();
+        let low = self.take_from().unwrap_or_default();
         self.offer(low, Some(high.to_vec()));
         self.goes_on_at(high);
     }
 
     /// Offers the trail of a backward walk down to `low`, where the walk is still among dead entries.
     pub fn offer_down_to(&mut self, low: &[u8]) {
-        let high = self.from.take();
+        let high = self.take_from();
         self.offer(low.to_vec(), high);
         self.goes_on_at(low);
     }
 
     fn goes_on_at(&mut self, key: &[u8]) {
-        self.restart(Some(key.to_vec()));
+        self.restart(Some(KeyBuffer::of(key)));
         self.is_beside_gap = true;
         self.deliver();
     }
@@ -175,7 +181,7 @@ impl Trail {
     pub fn end_forward(&mut self, high: Option<Vec<u8>>) -> bool {
         let is_worth = self.is_worth_an_offer(false);
         if is_worth {
-            let low = self.from.take().unwrap_or_default();
+            let low = self.take_from().unwrap_or_default();
             self.offer(low, high);
         }
         self.restart(None);
@@ -186,7 +192,7 @@ impl Trail {
     pub fn end_backward(&mut self, low: Vec<u8>) -> bool {
         let is_worth = self.is_worth_an_offer(false);
         if is_worth {
-            let high = self.from.take();
+            let high = self.take_from();
             self.offer(low, high);
         }
         self.restart(None);
@@ -221,8 +227,8 @@ impl Trail {
     /// Has the commit queue look at the offers now, if no writer holds the commit lock. Otherwise the next commit looks at them.
     pub fn deliver(&mut self) {
         if let Some(sink) = self.sink.as_ref().filter(|_| self.undelivered > 0) {
-            sink.queue.look_at_gaps();
             self.undelivered = 0;
+            sink.queue.look_at_gaps();
         }
     }
 }

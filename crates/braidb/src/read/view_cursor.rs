@@ -7,6 +7,7 @@
 //! of the old ones. Only then the walk looks for this cell. Users of the cursor never see a fence.
 
 use super::source::{Fence, Source};
+use super::spare;
 use crate::base::counters::LEVELS;
 use crate::base::error::Result;
 use crate::base::ids::SeqNo;
@@ -15,14 +16,37 @@ use crate::version::shape::run_cursor::RunCursor;
 use crate::version::{Cell, Level};
 use crate::visible::merge::MergeCursor;
 use crate::visible::{Cursor, EntryKind, LazyValue};
+use std::cell::RefCell;
+use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// Cursors whose parts a thread keeps: 2, for an iterator that walks from both ends.
+const KEPT_CURSORS: usize = 2;
+/// Closed cursors of runs among the parts of one cursor: 64. A view has rarely more than 20 runs to walk. Each takes 600 bytes, and keys of
+/// at most 8 KiB, so a thread keeps at most 1.1 MiB.
+const KEPT_RUNS: usize = 64;
+
 /// Walks all entries of a view for a reader: blocks that the cursor reads stay in the cache.
 pub struct ViewCursor {
+    parts: Parts,
+    is_backward: bool,
+}
+
+/// What a cursor is made of. A cursor that ends leaves its parts, empty, to the next cursor of the thread.
+#[derive(Default)]
+struct Parts {
     merge: MergeCursor<Source>,
     levels: Vec<Place>,
-    is_backward: bool,
+    /// Closed cursors, in the boxes that sources need.
+    #[expect(clippy::vec_box, reason = "a source holds a box")]
+    runs: Vec<Box<RunCursor>>,
+    /// The sources of a cell on their way into `merge`.
+    opened: Vec<Source>,
+}
+
+thread_local! {
+    static PARTS: RefCell<Vec<Parts>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Where the walk is in a level below L0.
@@ -34,8 +58,38 @@ struct Place {
     sources: Range<usize>,
 }
 
-fn runs_of(cell: &Cell) -> impl Iterator<Item = Source> {
-    cell.runs.iter().map(|run| Source::Run(Box::new(RunCursor::new(run.slices.clone(), true))))
+/// Cursors over the runs of a cell, not positioned. Takes closed ones from `spare`.
+#[expect(clippy::vec_box, reason = "a source holds a box")]
+fn runs_of(cell: &Cell, spare: &mut Vec<Box<RunCursor>>) -> impl Iterator<Item = Source> {
+    cell.runs.iter().map(|run| {
+        let mut cursor = spare.pop().unwrap_or_else(|| Box::new(RunCursor::closed(true)));
+        cursor.set(run.slices.clone());
+        Source::Run(cursor)
+    })
+}
+
+impl Parts {
+    /// Replaces some sources by those of `opened`.
+    fn replace_sources(&mut self, range: Range<usize>) {
+        let (runs, opened) = (&mut self.runs, &mut self.opened);
+        self.merge.replace_sources(range, opened.drain(..), |source| {
+            if let Source::Run(mut cursor) = source {
+                cursor.close(spare::MOST_KEPT_BYTES);
+                runs.push(cursor);
+            }
+        });
+    }
+
+    /// Gives up all files, tables and memory.
+    fn clear(&mut self) {
+        // A panic may have left sources here.
+        self.opened.clear();
+        self.replace_sources(0..self.merge.sources().len());
+        self.levels.clear();
+        self.merge.free_large_key(spare::MOST_KEPT_BYTES);
+        self.runs.truncate(KEPT_RUNS);
+        self.runs.shrink_to(KEPT_RUNS);
+    }
 }
 
 impl Place {
@@ -48,36 +102,44 @@ impl Place {
         }
     }
 
-    /// The sources of the cell, not positioned.
-    fn open(&self, is_backward: bool) -> impl Iterator<Item = Source> {
+    /// The boundary of the cell in the direction of the walk, if a cell follows.
+    fn fence(&self, is_backward: bool) -> Option<Source> {
         let boundary = if is_backward { self.cell } else { self.cell + 1 };
         let boundary = self.level.cells.get(boundary).filter(|_| boundary > 0);
-        let fence = boundary.map(|cell| Source::Fence(Fence(cell.clone())));
-        runs_of(&self.level.cells[self.cell]).chain(fence)
+        boundary.map(|cell| Source::Fence(Fence(cell.clone())))
     }
 }
 
 impl ViewCursor {
     pub fn new(view: &FamilyView) -> ViewCursor {
-        let active = Source::Active(view.memory.active().cursor());
-        let memory = view.memory.immutable().map(|segment| Source::Immutable(segment.cursor()));
-        let l0 = view.version.level(0).cells.iter().flat_map(|cell| runs_of(cell));
-        let levels = (1..LEVELS).map(|number| view.version.shared_level(number).clone());
-        ViewCursor::over(std::iter::once(active).chain(memory).chain(l0).collect(), levels)
+        let mut parts = spare::take(&PARTS);
+        parts.opened.push(Source::Active(view.memory.active().cursor()));
+        parts.opened.extend(view.memory.immutable().map(|segment| Source::Immutable(segment.cursor())));
+        for cell in view.version.level(0).cells.iter() {
+            parts.opened.extend(runs_of(cell, &mut parts.runs));
+        }
+        let levels = (1..LEVELS).map(|number| view.version.shared_level(number));
+        ViewCursor::over(parts, levels)
     }
 
-    fn over(sources: Vec<Source>, levels: impl Iterator<Item = Arc<Level>>) -> ViewCursor {
-        let end = sources.len()..sources.len();
+    /// A cursor over the sources that are opened and the levels.
+    fn over<'a>(mut parts: Parts, levels: impl Iterator<Item = &'a Arc<Level>>) -> ViewCursor {
+        let end = parts.opened.len()..parts.opened.len();
         let levels = levels.filter(|level| !level.is_empty());
-        let levels = levels.map(|level| Place { level, cell: 0, sources: end.clone() }).collect();
-        ViewCursor { merge: MergeCursor::new(sources), levels, is_backward: false }
+        parts.levels.extend(levels.map(|level| Place {
+            level: level.clone(),
+            cell: 0,
+            sources: end.clone(),
+        }));
+        parts.replace_sources(0..0);
+        ViewCursor { parts, is_backward: false }
     }
 
     /// Enters in each level the cell of `key`, or the first cell in the direction of the walk.
     fn enter(&mut self, is_backward: bool, key: Option<&[u8]>) {
         self.is_backward = is_backward;
-        for at in 0..self.levels.len() {
-            let place = &mut self.levels[at];
+        for at in 0..self.parts.levels.len() {
+            let place = &mut self.parts.levels[at];
             let end = if is_backward { place.level.cells.len() - 1 } else { 0 };
             place.cell = key.map_or(end, |key| place.level.cell_index(key));
             self.open_cell(at);
@@ -86,19 +148,20 @@ impl ViewCursor {
 
     /// Positions all sources, and leaves cells without an entry in the direction of the walk.
     fn position(&mut self, position: impl FnMut(&mut Source) -> Result<()>) -> Result<()> {
-        self.merge.restart(self.is_backward, position)?;
+        self.parts.merge.restart(self.is_backward, position)?;
         self.cross_fences()
     }
 
     /// Replaces the sources of level `at` by those of its cell.
     fn open_cell(&mut self, at: usize) {
-        let place = &mut self.levels[at];
-        let old = place.sources.clone();
-        let before = self.merge.sources().len();
-        self.merge.replace_sources(old.clone(), place.open(self.is_backward));
-        let end = old.end + self.merge.sources().len() - before;
-        place.sources.end = end;
-        for other in &mut self.levels[at + 1..] {
+        let Parts { levels, runs, opened, .. } = &mut self.parts;
+        let place = &levels[at];
+        opened.extend(runs_of(&place.level.cells[place.cell], runs));
+        opened.extend(place.fence(self.is_backward));
+        let (old, end) = (place.sources.clone(), place.sources.start + opened.len());
+        self.parts.replace_sources(old.clone());
+        self.parts.levels[at].sources.end = end;
+        for other in &mut self.parts.levels[at + 1..] {
             let len = other.sources.len();
             other.sources = other.sources.start + end - old.end..other.sources.start + end - old.end + len;
         }
@@ -107,7 +170,7 @@ impl ViewCursor {
     /// Moves levels to their next cells as long as a fence comes first.
     #[inline]
     fn cross_fences(&mut self) -> Result<()> {
-        while self.merge.valid() && matches!(self.merge.winner(), Source::Fence(_)) {
+        while self.parts.merge.valid() && matches!(self.parts.merge.winner(), Source::Fence(_)) {
             self.cross()?;
         }
         Ok(())
@@ -116,31 +179,34 @@ impl ViewCursor {
     /// Moves the level whose fence comes first to its next cell.
     #[cold]
     fn cross(&mut self) -> Result<()> {
-        let fence = self.merge.winner_index();
-        let at =
-            self.levels.iter().position(|place| place.sources.end == fence + 1 && !place.sources.is_empty());
+        let fence = self.parts.merge.winner_index();
+        let at = self
+            .parts
+            .levels
+            .iter()
+            .position(|place| place.sources.end == fence + 1 && !place.sources.is_empty());
         let at = at.expect("a fence is the last source of its level");
-        let place = &mut self.levels[at];
+        let place = &mut self.parts.levels[at];
         let end = if self.is_backward { 0 } else { place.level.cells.len() - 1 };
         // If no cell with runs follows, the walk goes to the end of the level, where no fence stands.
         place.cell = place.next_cell(self.is_backward).unwrap_or(end);
         self.open_cell(at);
         let is_backward = self.is_backward;
-        for source in self.merge.sources_mut(self.levels[at].sources.clone()) {
+        for source in self.parts.merge.sources_mut(self.parts.levels[at].sources.clone()) {
             if is_backward { source.seek_to_last()? } else { source.seek_to_first()? }
         }
-        self.merge.play(is_backward);
+        self.parts.merge.play(is_backward);
         Ok(())
     }
 
     /// Whether the current entry lies in a table, instead of memory.
     #[inline]
     pub fn is_in_table(&self) -> bool {
-        self.merge.winner().is_in_table()
+        self.parts.merge.winner().is_in_table()
     }
 
     pub fn keep(&self) {
-        self.merge.keep();
+        self.parts.merge.keep();
     }
 
     pub fn seek_to_first(&mut self) -> Result<()> {
@@ -156,7 +222,7 @@ impl ViewCursor {
     /// Carries out each part of the seek in all tables before the next part, so the processor waits for several tables at once.
     pub fn seek(&mut self, key: &[u8]) -> Result<()> {
         self.enter(false, Some(key));
-        let sources = self.merge.sources_mut(0..self.merge.sources().len());
+        let sources = self.parts.merge.sources_mut(0..self.parts.merge.sources().len());
         sources.iter_mut().try_for_each(|source| source.open_at(key))?;
         sources.iter_mut().for_each(|source| source.aim(key));
         sources.iter_mut().try_for_each(Source::load)?;
@@ -170,56 +236,64 @@ impl ViewCursor {
 
     #[inline]
     pub fn next(&mut self) -> Result<()> {
-        self.merge.next()?;
+        self.parts.merge.next()?;
         self.cross_fences()
     }
 
     #[inline]
     pub fn prev(&mut self) -> Result<()> {
-        self.merge.prev()?;
+        self.parts.merge.prev()?;
         self.cross_fences()
     }
 
     #[inline]
     pub fn valid(&self) -> bool {
-        self.merge.valid()
+        self.parts.merge.valid()
     }
 
     #[inline]
     pub fn key(&self) -> &[u8] {
-        self.merge.key()
+        self.parts.merge.key()
     }
 
     // A scan contains its step twice, with all methods of its sources. The compiler would inline none of these methods by itself.
     #[inline(always)]
     pub fn seq(&self) -> SeqNo {
-        self.merge.seq()
+        self.parts.merge.seq()
     }
 
     #[inline(always)]
     pub fn kind(&self) -> EntryKind {
-        self.merge.kind()
+        self.parts.merge.kind()
     }
 
     #[inline(always)]
     pub fn lazy_value(&self) -> LazyValue {
-        self.merge.lazy_value()
+        self.parts.merge.lazy_value()
     }
 
     /// Whether the value of the current entry lies in a value file.
     #[inline]
     pub fn is_in_value_file(&self) -> bool {
-        self.merge.handle().is_some()
+        self.parts.merge.handle().is_some()
     }
 
     /// Reads the value of the current entry, if it lies in another file than its key.
     pub fn fetch(&mut self) -> Result<()> {
-        self.merge.fetch()
+        self.parts.merge.fetch()
     }
 
     /// The value of the current entry, after [`ViewCursor::fetch`].
     pub fn value(&self) -> &[u8] {
-        self.merge.value()
+        self.parts.merge.value()
+    }
+}
+
+impl Drop for ViewCursor {
+    fn drop(&mut self) {
+        let mut parts = mem::take(&mut self.parts);
+        parts.clear();
+        spare::leave(&PARTS, parts, KEPT_CURSORS);
     }
 }
 
@@ -330,7 +404,7 @@ mod tests {
 
     /// A cursor over the level alone.
     fn cursor(level: Arc<Level>) -> ViewCursor {
-        ViewCursor::over(Vec::new(), [level].into_iter())
+        ViewCursor::over(Parts::default(), [level].iter())
     }
 
     fn row(cursor: &ViewCursor) -> Row {
@@ -380,7 +454,7 @@ mod tests {
             sort(&mut rows);
             let reversed: Vec<Row> = rows.iter().rev().cloned().collect();
 
-            let mut cursor = ViewCursor::over(Vec::new(), levels.into_iter());
+            let mut cursor = ViewCursor::over(Parts::default(), levels.iter());
             assert!(!cursor.valid());
             cursor.seek_to_first().unwrap();
             assert_eq!(walk(&mut cursor, false, usize::MAX).unwrap(), rows, "round {round}");
@@ -441,5 +515,34 @@ mod tests {
         }
         cursor.seek(b"95").unwrap();
         assert_eq!(walk(&mut cursor, false, usize::MAX).unwrap().len(), 10);
+    }
+
+    #[test]
+    fn a_cursor_that_ended_holds_nothing_whatever_ended_it() {
+        let mut disk = Disk::new();
+        let level = ten_cells(&mut disk);
+        disk.damage(&level.cell(b"70").runs[1].slices[0].table);
+        let references = || {
+            let cells = level.cells.iter().map(Arc::strong_count);
+            let runs =
+                level.cells.iter().flat_map(|cell| &cell.runs).map(|run| Arc::strong_count(&run.slices));
+            (Arc::strong_count(&level), cells.collect::<Vec<_>>(), runs.collect::<Vec<_>>())
+        };
+        let before = references();
+        for key in ["00", "35", "75"] {
+            let mut cursor = ViewCursor::over(Parts::default(), [&level].into_iter());
+            assert_eq!(cursor.seek(key.as_bytes()).is_ok(), key != "75");
+            drop(cursor);
+            assert_eq!(references(), before, "after a seek to {key}");
+        }
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let mut cursor = ViewCursor::over(Parts::default(), [&level].into_iter());
+            cursor.seek(b"35").unwrap();
+            cursor.parts.opened.push(Source::Fence(Fence(level.cells[1].clone())));
+            panic!("in the middle of a step");
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(references(), before);
+        assert!(PARTS.with(|parts| parts.borrow().iter().all(|parts| parts.opened.is_empty())));
     }
 }

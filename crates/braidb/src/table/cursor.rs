@@ -19,6 +19,7 @@ use crate::value::{self, BodyFile, Chunk, Handle, Image};
 use crate::visible::{Cursor, EntryKind, InBody, LazyValue};
 use std::cell::OnceCell;
 use std::cmp::Ordering;
+use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -54,6 +55,25 @@ pub struct TableCursor {
     interval: Vec<Version>,
     /// Backward, the number of remaining intervals of the block.
     intervals_left: usize,
+}
+
+/// Empty buffers of a cursor, which go from one cursor to the next.
+#[derive(Debug, Default)]
+pub struct Buffers {
+    keys: Vec<u8>,
+    interval: Vec<Version>,
+}
+
+impl Buffers {
+    /// Frees buffers of more than `most_bytes`.
+    pub fn free_large(&mut self, most_bytes: usize) {
+        if self.keys.capacity() > most_bytes {
+            self.keys = Vec::new();
+        }
+        if self.interval.capacity() * size_of::<Version>() > most_bytes {
+            self.interval = Vec::new();
+        }
+    }
 }
 
 /// A block to which a seek leads.
@@ -107,7 +127,12 @@ impl Loaded {
 }
 
 impl TableCursor {
-    pub(super) fn new(table: Arc<Table>, bounds: Arc<KeyRange>, fill_cache: bool) -> TableCursor {
+    pub(super) fn new(
+        table: Arc<Table>,
+        bounds: Arc<KeyRange>,
+        fill_cache: bool,
+        buffers: Buffers,
+    ) -> TableCursor {
         let images = if fill_cache { Vec::new() } else { table.images() };
         TableCursor {
             source: Source::new(table, bounds, fill_cache),
@@ -115,15 +140,24 @@ impl TableCursor {
             loaded: None,
             may_leave: true,
             backward: false,
-            keys: Vec::new(),
+            keys: buffers.keys,
             current: None,
             fetched: None,
             images,
             chunks: Vec::new(),
             next_entry: 0,
-            interval: Vec::new(),
+            interval: buffers.interval,
             intervals_left: 0,
         }
+    }
+
+    /// Takes the buffers of a cursor that is about to be dropped, for another one.
+    pub fn take_buffers(&mut self) -> Buffers {
+        let mut buffers =
+            Buffers { keys: mem::take(&mut self.keys), interval: mem::take(&mut self.interval) };
+        buffers.keys.clear();
+        buffers.interval.clear();
+        buffers
     }
 
     fn table(&self) -> &Table {

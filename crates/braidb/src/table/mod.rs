@@ -38,7 +38,7 @@ mod tests;
 mod verify;
 
 pub use builder::{TableBuilder, UnsyncedTable};
-pub use cursor::TableCursor;
+pub use cursor::{Buffers, TableCursor};
 pub use filter::{Filter, bits as filter_bits, line_of as filter_line};
 pub use reader::Table;
 pub use reason::Reason;

@@ -1,7 +1,7 @@
 //! An open table: point lookups, and the reading of blocks for lookups and cursors.
 
 use super::block::{Hit, Payload, Pointer};
-use super::cursor::TableCursor;
+use super::cursor::{Buffers, TableCursor};
 use super::directory;
 use super::filter::Filter;
 use super::index::Index;
@@ -193,7 +193,17 @@ impl Table {
     /// A cursor over the slice of the table inside `bounds`. With `fill_cache`, for readers, blocks go through the
     /// cache. Without, for merges, the cursor reads far ahead and bypasses the cache.
     pub fn cursor(self: &Arc<Self>, bounds: impl Into<Arc<KeyRange>>, fill_cache: bool) -> TableCursor {
-        TableCursor::new(self.clone(), bounds.into(), fill_cache)
+        self.cursor_in(bounds, fill_cache, Buffers::default())
+    }
+
+    /// As [`Table::cursor`], with the buffers of a cursor that ended.
+    pub fn cursor_in(
+        self: &Arc<Self>,
+        bounds: impl Into<Arc<KeyRange>>,
+        fill_cache: bool,
+        buffers: Buffers,
+    ) -> TableCursor {
+        TableCursor::new(self.clone(), bounds.into(), fill_cache, buffers)
     }
 
     /// Memory of the open table in bytes: index, filter and slots.

@@ -44,9 +44,21 @@ struct Head {
     source: u32,
 }
 
+impl Head {
+    /// The head of a node to which no source has come yet.
+    const VACANT: Head = Head { code: Code::NO_KEY, source: u32::MAX };
+}
+
+/// A merge of no sources.
+impl<C: Cursor> Default for MergeCursor<C> {
+    fn default() -> MergeCursor<C> {
+        MergeCursor::new(Vec::new())
+    }
+}
+
 impl<C: Cursor> MergeCursor<C> {
     pub fn new(sources: Vec<C>) -> MergeCursor<C> {
-        assert!(u32::try_from(sources.len()).is_ok(), "a merge has less than 2^32 sources");
+        assert!(sources.len() < u32::MAX as usize, "a merge has less than 2^32 - 1 sources");
         MergeCursor { sources, tree: Vec::new(), key: Vec::new(), bound: Code::EQUAL, backward: false }
     }
 
@@ -94,22 +106,24 @@ impl<C: Cursor> MergeCursor<C> {
     /// Plays all matches between sources that are positioned.
     pub fn play(&mut self, backward: bool) {
         self.backward = backward;
-        self.tree.clear();
         // The source that reaches a node first waits there for the other.
-        let mut tree: Vec<Option<Head>> = vec![None; self.sources.len()];
+        let mut tree = mem::take(&mut self.tree);
+        tree.clear();
+        tree.resize(self.sources.len(), Head::VACANT);
         for (source, cursor) in self.sources.iter().enumerate() {
             let code = if cursor.valid() { Code::first(cursor.key(), backward) } else { Code::NO_KEY };
             let mut rising = Head { code, source: source as u32 };
             let mut node = (self.sources.len() + source) / 2;
-            while let Some(waiting) = &mut tree[node] {
+            while tree[node].source != Head::VACANT.source {
+                let waiting = &mut tree[node];
                 if self.wins(waiting, &mut rising) {
                     mem::swap(waiting, &mut rising);
                 }
                 node /= 2;
             }
-            tree[node] = Some(rising);
+            tree[node] = rising;
         }
-        self.tree.extend(tree.into_iter().flatten());
+        self.tree = tree;
         self.bound = Code::EQUAL;
         self.take_key();
     }
@@ -178,6 +192,14 @@ impl<C: Cursor> MergeCursor<C> {
         self.tree[0].source as usize
     }
 
+    /// Frees the buffer of the key if it has more than `most_bytes`. The cursor is not valid until it was positioned.
+    pub fn free_large_key(&mut self, most_bytes: usize) {
+        self.tree.clear();
+        if self.key.capacity() > most_bytes {
+            self.key = Vec::new();
+        }
+    }
+
     pub fn sources(&self) -> &[C] {
         &self.sources
     }
@@ -188,11 +210,16 @@ impl<C: Cursor> MergeCursor<C> {
         &mut self.sources[range]
     }
 
-    /// Replaces some of the sources. The cursor is not valid until it was positioned, or all matches were played.
-    pub fn replace_sources(&mut self, range: Range<usize>, sources: impl IntoIterator<Item = C>) {
+    /// Replaces some of the sources, and hands out the old ones. The cursor is not valid until it was positioned, or all matches were played.
+    pub fn replace_sources(
+        &mut self,
+        range: Range<usize>,
+        sources: impl IntoIterator<Item = C>,
+        old: impl FnMut(C),
+    ) {
         self.tree.clear();
-        self.sources.splice(range, sources);
-        assert!(u32::try_from(self.sources.len()).is_ok(), "a merge has less than 2^32 sources");
+        self.sources.splice(range, sources).for_each(old);
+        assert!(self.sources.len() < u32::MAX as usize, "a merge has less than 2^32 - 1 sources");
     }
 }
 

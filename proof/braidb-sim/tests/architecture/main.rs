@@ -237,8 +237,9 @@ fn uses(source: &Source, word: &str) -> bool {
         let starts = source.code.match_indices("std::{");
         starts.flat_map(|(at, _)| heads(&source.code, at + "std::".len())).any(|head| head == module)
     };
-    // `std::thread::panicking` only asks whether a panic is under way, so it does not make runs differ.
-    let is_harmless = |at: usize| source.code[at..].starts_with("std::thread::panicking");
+    // `panicking` asks whether a panic is under way, and a `LocalKey` belongs to one thread. Neither makes runs differ.
+    let harmless = ["std::thread::panicking", "std::thread::LocalKey"];
+    let is_harmless = |at: usize| harmless.iter().any(|name| source.code[at..].starts_with(name));
     source.words(word).any(|at| !is_harmless(at)) || word.strip_prefix("std::").is_some_and(in_group)
 }
 

@@ -488,7 +488,7 @@ fn a_gathering_merge_that_fails_is_given_up_until_scans_pay_again() {
     let jobs = &bench.db.engine().unwrap().jobs;
     let pay = || {
         let range = KeyRange { low: vec![0], high: vec![20] };
-        jobs.scanned(FamilyId::DEFAULT, range, None, 1, Vain { us: 1_000_000, place_us: 10 });
+        jobs.scanned(FamilyId::DEFAULT, Some(range), None, 1, Vain { us: 1_000_000, place_us: 10 });
     };
     bench.fail(Fault::Io, is(OpKind::Append, "values"));
     pay();

@@ -5,47 +5,82 @@ use super::sorted::Sorted;
 use crate::base::error::Result;
 use crate::base::ids::SeqNo;
 use crate::base::value::Value;
-use crate::table::TableCursor;
+use crate::table::{Buffers, TableCursor};
 use crate::value::{BodyFile, Handle};
 use crate::visible::{Cursor, EntryKind, LazyValue};
+use std::mem;
 use std::sync::Arc;
 
 /// Walks a run.
 pub struct RunCursor {
-    /// Disjoint, sorted by key.
-    slices: Arc<Sorted<Slice>>,
+    /// Disjoint, sorted by key. `None` in a cursor that was closed.
+    slices: Option<Arc<Sorted<Slice>>>,
     /// Whether blocks that are read stay in the cache: true for readers, false for merges.
     fill_cache: bool,
     /// The index of the current slice.
     at: usize,
     /// A cursor over slice `at`; `None` if the slice does not exist or could not be read.
     current: Option<TableCursor>,
+    /// Buffers of the table cursor that was closed last.
+    buffers: Buffers,
 }
 
 impl RunCursor {
     pub fn new(slices: Arc<Sorted<Slice>>, fill_cache: bool) -> RunCursor {
-        debug_assert!(slices.windows(2).all(|pair| pair[0].range.high < pair[1].range.low));
-        RunCursor { slices, fill_cache, at: 0, current: None }
+        let mut cursor = RunCursor::closed(fill_cache);
+        cursor.set(slices);
+        cursor
     }
 
-    /// A cursor over a slice, not positioned.
-    fn open(&self, slice: &Slice) -> Result<TableCursor> {
+    /// A cursor that has no run yet.
+    pub fn closed(fill_cache: bool) -> RunCursor {
+        RunCursor { slices: None, fill_cache, at: 0, current: None, buffers: Buffers::default() }
+    }
+
+    /// Gives a closed cursor a run to walk.
+    pub fn set(&mut self, slices: Arc<Sorted<Slice>>) {
+        debug_assert!(slices.windows(2).all(|pair| pair[0].range.high < pair[1].range.low));
+        assert!(self.slices.is_none(), "a cursor walks one run until it is closed");
+        (self.slices, self.at) = (Some(slices), 0);
+    }
+
+    /// Gives up the run and its tables. Only buffers of at most `most_bytes` stay.
+    pub fn close(&mut self, most_bytes: usize) {
+        self.leave_slice();
+        self.slices = None;
+        self.buffers.free_large(most_bytes);
+    }
+
+    #[inline]
+    fn slices(&self) -> &Sorted<Slice> {
+        self.slices.as_deref().expect("a closed cursor gets a run before it is positioned")
+    }
+
+    fn leave_slice(&mut self) {
+        if let Some(current) = &mut self.current {
+            self.buffers = current.take_buffers();
+        }
+        self.current = None;
+    }
+
+    /// Makes `current` a cursor over slice `at`, not positioned. Returns `None` if the slice does not exist.
+    fn open(&mut self, at: usize) -> Result<Option<&mut TableCursor>> {
+        self.leave_slice();
+        self.at = at;
+        let Some(slice) = self.slices.as_ref().and_then(|slices| slices.get(at)) else { return Ok(None) };
         let table = slice.table.reader()?;
         if self.fill_cache {
             table.note_reader();
         }
-        Ok(table.cursor(slice.bounds().clone(), self.fill_cache))
+        let (bounds, buffers) = (slice.bounds().clone(), mem::take(&mut self.buffers));
+        Ok(Some(self.current.insert(table.cursor_in(bounds, self.fill_cache, buffers))))
     }
 
     /// The first part of [`Cursor::seek`]: opens the slice that has the first entry at or after `key`. The other parts are those of
     /// [`TableCursor::aim`].
     pub fn open_at(&mut self, key: &[u8]) -> Result<()> {
-        self.current = None;
-        self.at = self.slices.before(key);
-        if let Some(slice) = self.slices.get(self.at) {
-            self.current = Some(self.open(slice)?);
-        }
-        Ok(())
+        let at = self.slices().before(key);
+        self.open(at).map(drop)
     }
 
     /// The second part of [`Cursor::seek`].
@@ -70,19 +105,13 @@ impl RunCursor {
 
     /// Moves to slice `at`, if it exists, and positions a cursor in it.
     fn enter(&mut self, at: usize, position: impl FnOnce(&mut TableCursor) -> Result<()>) -> Result<()> {
-        self.current = None;
-        self.at = at;
-        if let Some(slice) = self.slices.get(at) {
-            let cursor = self.open(slice)?;
-            let outcome = position(self.current.insert(cursor));
-            self.guard(outcome)?;
-        }
-        Ok(())
+        let outcome = self.open(at)?.map_or(Ok(()), position);
+        self.guard(outcome)
     }
 
     /// Moves to the following slices until one has an entry.
     fn skip_forward(&mut self) -> Result<()> {
-        while !self.valid() && self.at + 1 < self.slices.len() {
+        while !self.valid() && self.at + 1 < self.slices().len() {
             self.enter(self.at + 1, |cursor| cursor.seek_to_first())?;
         }
         Ok(())
@@ -110,7 +139,7 @@ impl RunCursor {
     #[inline]
     fn guard(&mut self, outcome: Result<()>) -> Result<()> {
         if outcome.is_err() {
-            self.current = None;
+            self.leave_slice();
         }
         outcome
     }
@@ -127,7 +156,7 @@ impl Cursor for RunCursor {
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
-        self.enter(self.slices.len().saturating_sub(1), |cursor| cursor.seek_to_last())?;
+        self.enter(self.slices().len().saturating_sub(1), |cursor| cursor.seek_to_last())?;
         self.skip_backward()
     }
 
@@ -139,8 +168,8 @@ impl Cursor for RunCursor {
     }
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
-        self.current = None;
-        let beginning_before = self.slices.partition_point(|slice| slice.range.low.as_slice() < key);
+        self.leave_slice();
+        let beginning_before = self.slices().partition_point(|slice| slice.range.low.as_slice() < key);
         let Some(at) = beginning_before.checked_sub(1) else { return Ok(()) };
         self.enter(at, |cursor| cursor.seek_before(key))?;
         self.skip_backward()
