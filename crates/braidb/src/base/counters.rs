@@ -2,8 +2,9 @@
 
 use super::ids::FamilyId;
 use braidb_storage::locks::Mutex;
+use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// One count.
 #[derive(Debug, Default)]
@@ -15,12 +16,6 @@ impl Counter {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// Adds 1, and returns the count before.
-    #[inline]
-    pub fn next(&self) -> u64 {
-        self.0.fetch_add(1, Ordering::Relaxed)
-    }
-
     /// Raises a count that is a maximum.
     pub fn raise_to(&self, n: u64) {
         self.0.fetch_max(n, Ordering::Relaxed);
@@ -28,6 +23,55 @@ impl Counter {
 
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Stripes of a [`StripedCounter`]: 8. More threads than these share stripes.
+const STRIPES: usize = 8;
+
+/// A cache line of 64 bytes.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Stripe(AtomicU64);
+
+/// A count that many readers raise at once. Each thread writes a cache line of its own, so readers do not wait for each other's writes.
+#[derive(Debug, Default)]
+pub struct StripedCounter([Stripe; STRIPES]);
+
+thread_local! {
+    /// The stripe of this thread, or `STRIPES` before its first count.
+    static STRIPE: Cell<usize> = const { Cell::new(STRIPES) };
+}
+
+/// Gives this thread the stripe after that of the thread that counted first before it.
+#[cold]
+fn choose_stripe() -> usize {
+    static CHOSEN: AtomicUsize = AtomicUsize::new(0);
+    let stripe = CHOSEN.fetch_add(1, Ordering::Relaxed) % STRIPES;
+    STRIPE.set(stripe);
+    stripe
+}
+
+impl StripedCounter {
+    #[inline]
+    fn of_thread(&self) -> &AtomicU64 {
+        let stripe = STRIPE.get();
+        &self.0[if stripe < STRIPES { stripe } else { choose_stripe() }].0
+    }
+
+    #[inline]
+    pub fn add(&self, n: u64) {
+        self.of_thread().fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Adds 1, and returns the count of this thread's stripe before. A database with one thread counts alike whatever the stripe.
+    #[inline]
+    pub fn next(&self) -> u64 {
+        self.of_thread().fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0.iter().map(|stripe| stripe.0.load(Ordering::Relaxed)).sum()
     }
 }
 
@@ -126,20 +170,20 @@ pub struct Counters {
     pub hole_bytes: Counter,
     pub entries_dropped: Counter,
     pub tombstones_dropped: Counter,
-    pub gets: Counter,
-    pub scans: Counter,
+    pub gets: StripedCounter,
+    pub scans: StripedCounter,
     /// Dead entries that scans stepped over.
-    pub scan_dead_entries: Counter,
+    pub scan_dead_entries: StripedCounter,
     /// Gaps that scans found, and that the commit queue accepted or refused.
     pub gaps_accepted: Counter,
     pub gaps_refused: Counter,
     /// Tables that gets read after their filters let the key pass.
-    pub table_reads: Counter,
-    pub filter_rejections: Counter,
+    pub table_reads: StripedCounter,
+    pub filter_rejections: StripedCounter,
     /// Filters that let a key pass which the table does not hold.
-    pub filter_false_positives: Counter,
-    pub cache_hits: Counter,
-    pub cache_misses: Counter,
+    pub filter_false_positives: StripedCounter,
+    pub cache_hits: StripedCounter,
+    pub cache_misses: StripedCounter,
     /// Reads of files on slow tiers that readers waited for.
     pub slow_reads: Counter,
     /// Bytes of cells that moved off the fast tier, and that moved back to it.
@@ -150,4 +194,22 @@ pub struct Counters {
     pub slowdowns: Counter,
     pub files_deleted: Counter,
     pub job_failures: Counter,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_striped_counter_counts_all_threads() {
+        let counter = StripedCounter::default();
+        std::thread::scope(|scope| {
+            for _ in 0..3 * STRIPES {
+                scope.spawn(|| (0..100).for_each(|_| counter.add(2)));
+            }
+        });
+        assert_eq!(counter.get(), 3 * STRIPES as u64 * 200);
+        let (first, second) = (counter.next(), counter.next());
+        assert_eq!((second, counter.get()), (first + 1, 3 * STRIPES as u64 * 200 + 2));
+    }
 }

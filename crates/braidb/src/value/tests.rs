@@ -2,7 +2,6 @@
 #![allow(clippy::disallowed_methods)]
 
 use super::*;
-use crate::base::counters::Counter;
 use braidb_storage::FileSystem;
 use braidb_storage::real::RealFs;
 use std::fs;
@@ -85,7 +84,7 @@ fn a_value_is_kept_while_there_is_room_and_checked_each_time() {
     let (bodies, counters) = dir.bodies();
     let body = bodies.get(log(11));
     let one = handle(4, b"one");
-    let counts = || [&counters.log_reads, &counters.cache_misses, &counters.cache_hits].map(Counter::get);
+    let counts = || [counters.log_reads.get(), counters.cache_misses.get(), counters.cache_hits.get()];
     assert_eq!(body.read(&one).unwrap(), b"one");
     assert_eq!(counts(), [1, 1, 0]);
     assert_eq!(body.read(&one).unwrap(), b"one");
