@@ -61,6 +61,12 @@ impl Block {
         })
     }
 
+    /// Bytes of what searches keep beside the block now.
+    #[cfg(test)]
+    pub fn kept_aid_bytes(&self) -> usize {
+        self.aid.get().map_or(0, |aid| size_of_val(&**aid))
+    }
+
     /// Whether this is the value of `value_bytes` bytes with this checksum. The bytes were checked when they were read.
     pub fn is_value(&self, value_bytes: u32, crc: u32) -> bool {
         self.bytes.len() == value_bytes as usize && self.value_crc == Some(crc)

@@ -103,6 +103,12 @@ impl Slots {
         self.slots[number].load_full().is_some_and(|block| !block.is_used())
     }
 
+    /// Memory of what searches keep beside the blocks, in bytes.
+    #[cfg(test)]
+    pub fn aid_bytes(&self) -> usize {
+        self.slots.iter().filter_map(|slot| Some(slot.load_full()?.kept_aid_bytes())).sum()
+    }
+
     /// Memory of the slots themselves, in bytes.
     pub fn memory_bytes(&self) -> usize {
         size_of_val(&*self.slots)

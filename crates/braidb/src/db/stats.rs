@@ -147,7 +147,7 @@ pub struct Stats {
     pub cache_bytes: u64,
     /// Most bytes that the block cache takes: [`Options::block_cache_bytes`](crate::Options::block_cache_bytes), or its default on this machine.
     pub cache_limit_bytes: u64,
-    /// Bytes of memory for indexes and filters of open tables.
+    /// Bytes of memory for indexes, filters, samples and slots of open tables. A slot is where the cache keeps a block.
     pub table_memory_bytes: u64,
     /// Snapshots that are held.
     pub open_snapshots: u64,

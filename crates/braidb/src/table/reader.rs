@@ -212,6 +212,15 @@ impl Table {
         self.index.memory_bytes() + self.filter.as_ref().map_or(0, Filter::memory_bytes) + slots
     }
 
+    /// Memory of the index, the filter, the slots and the directories of kept blocks, in bytes.
+    #[cfg(test)]
+    pub fn memory_parts(&self) -> [usize; 4] {
+        let filter = self.filter.as_ref().map_or(0, Filter::memory_bytes);
+        let (slots, directories) =
+            self.slots.get().map_or((0, 0), |slots| (slots.memory_bytes(), slots.aid_bytes()));
+        [self.index.memory_bytes(), filter, slots, directories]
+    }
+
     /// The blocks that the cache keeps.
     pub fn into_blocks(self) -> Option<Arc<Slots>> {
         self.slots.into_inner()

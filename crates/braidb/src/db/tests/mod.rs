@@ -4,6 +4,7 @@ mod deletions;
 mod executor;
 mod interrupted;
 mod memory_simulator;
+mod read_memory;
 mod rent;
 
 use super::{Db, MemoryPolicy, Options};
