@@ -18,8 +18,8 @@ pub use scan::{Backward, Forward, Passed, ScanContext};
 pub use trail::GapSink;
 
 /// How many times a read counts when it is charged for what it read in vain: 8 for one read in eight, and 0 for all others. The read's
-/// number in its stripe of the counter decides. Multiples of the golden ratio spread the choice evenly, so a user that alternates between two places is
-/// charged in both.
+/// number in its stripe of the counter decides. Multiples of the golden ratio spread the choice evenly, so a user that alternates between
+/// two places is charged in both.
 #[inline]
 pub fn weight(number: u64) -> u64 {
     let is_charged = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - CHARGED_BITS) == 0;
