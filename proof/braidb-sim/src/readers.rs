@@ -5,7 +5,7 @@ use crate::client::Client;
 use crate::model::{State, show_bytes};
 use crate::rng::Rng;
 use crate::workload::{Bytes, FAMILIES, Scan};
-use braidb::{Cursor, Iter, Snapshot};
+use braidb::{Cursor, Iter, Snapshot, Value};
 use std::collections::VecDeque;
 
 /// How many snapshots, and how many iterators and cursors, may be open at a time. Then the oldest one is dropped before another is opened.
@@ -49,6 +49,35 @@ impl Snapshots {
     }
 }
 
+/// How many values are held at a time: 24. A small cache has evicted the oldest one's block by then, and merges have deleted its table.
+const MOST_VALUES: usize = 24;
+
+/// Values that gets returned, each with its bytes. A value stays as it is while its block is evicted, its file deleted and the database closed.
+#[derive(Debug, Default)]
+pub struct Values(VecDeque<(Value, Bytes)>);
+
+impl Values {
+    /// Holds a value that is equal to `bytes` now. Compares and drops the oldest one if `MOST_VALUES` are held.
+    pub fn hold(&mut self, value: Value, bytes: Bytes) -> Result<(), String> {
+        let oldest = if self.0.len() == MOST_VALUES { self.0.pop_front() } else { None };
+        self.0.push_back((value, bytes));
+        oldest.map_or(Ok(()), compare)
+    }
+
+    /// Compares and drops all values.
+    pub fn release(&mut self) -> Result<u64, String> {
+        let count = self.0.len() as u64;
+        self.0.drain(..).try_for_each(compare).map(|()| count)
+    }
+}
+
+fn compare((value, bytes): (Value, Bytes)) -> Result<(), String> {
+    if value[..] == *bytes {
+        return Ok(());
+    }
+    Err(format!("a value that is held was {:?} and became {:?}", show_bytes(&bytes), show_bytes(&value)))
+}
+
 /// The most movements of a cursor in one operation. An iterator comes to its end; a cursor never does.
 const MOST_MOVES: usize = 200;
 
@@ -63,7 +92,7 @@ pub struct Expected {
 #[derive(Debug)]
 enum Reader {
     Iter(Box<Iter>),
-    Cursor(Cursor, Spot),
+    Cursor(Box<Cursor>, Spot),
 }
 
 /// Where a cursor must stand.
@@ -86,7 +115,7 @@ impl Expected {
             .collect();
         let iter = client.scan(scan.family, &scan.span, snapshot);
         let reader = match scan.directions % 3 {
-            1 => Reader::Cursor(iter.cursor(), Spot::New),
+            1 => Reader::Cursor(Box::new(iter.cursor()), Spot::New),
             _ => Reader::Iter(Box::new(iter)),
         };
         Expected { reader, entries, scan: scan.clone() }

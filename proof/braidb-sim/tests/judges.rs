@@ -48,6 +48,7 @@ fn model_with_random_options() {
         "filter_rejections",
         "stalls",
         "scans of kept versions that paid",
+        "values held",
     ] {
         assert!(tally.get(what) > 0, "no {what}: {tally}");
     }

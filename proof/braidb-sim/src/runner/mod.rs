@@ -23,7 +23,7 @@ use crate::draw::{OptionSet, Preset};
 use crate::failure::{Failure, Verdict};
 use crate::machine::{self, DIR, Doing, Machine};
 use crate::model::{Existence, Families, Model, Recovered, differences, show};
-use crate::readers::{Expected, Iterators, Snapshots};
+use crate::readers::{Expected, Iterators, Snapshots, Values};
 use crate::report::Tally;
 use crate::rng::Rng;
 use crate::workload::{Bytes, COUNTER_KEY, CRASHES, Change, FAMILIES, Op, Scan, Span, Workload};
@@ -106,6 +106,7 @@ pub struct Runner {
     client: Option<Client>,
     snapshots: Snapshots,
     iterators: Iterators,
+    values: Values,
     machine: Machine,
     /// What the last opening found. It becomes the model when the next operation begins.
     found: Option<(Recovered, Vec<String>)>,
@@ -152,6 +153,7 @@ impl Runner {
             client: None,
             snapshots: Snapshots::default(),
             iterators: Iterators::default(),
+            values: Values::default(),
             found: None,
             observer: None,
             device: Device::Good,
@@ -317,7 +319,9 @@ impl Runner {
         self.begin_operation();
         self.run(&Op::Settle)?;
         self.compare_all()?;
-        self.close()
+        self.close()?;
+        self.tally.add("values held", self.values.release().map_err(Failure::new)?);
+        Ok(())
     }
 
     /// Closes the database at the end of the run.
@@ -467,7 +471,8 @@ impl Runner {
             return Err(Failure::new(format!("{} {key:?} {what} for contains_key", FAMILIES[family])));
         }
         if got.as_deref() == wanted.as_deref() {
-            return Ok(());
+            let held = got.zip(wanted).map_or(Ok(()), |(value, bytes)| self.values.hold(value, bytes));
+            return held.map_err(Failure::new);
         }
         let got = got.map(|value| Bytes::from(&value[..]));
         Err(Failure::new(format!(
