@@ -200,6 +200,12 @@ impl Engine {
         Ok(self.shared.view.load_full())
     }
 
+    /// The current view, for an iterator to keep, and the iterator's number.
+    pub fn view_with_number(&self) -> Result<(Arc<View>, SeqNo)> {
+        self.shared.health.check_open()?;
+        Ok(self.shared.view.load_with_number(&self.shared.snapshots))
+    }
+
     /// Reports what a scan that ended has read.
     pub fn scan_ended(&self, family: FamilyId, passed: Passed) {
         if self.shared.health.check_open().is_ok() {

@@ -21,20 +21,17 @@ pub struct RangeView {
 }
 
 impl RangeView {
-    /// Registers the number first, then takes the view (rule 8). The view pins all files and memory that walks need. A range without keys
-    /// takes no view.
+    /// Takes the view and its number (rule 8). The view pins all files and memory that walks need. A range without keys takes no view.
     pub fn new(db: &Db, family: FamilyId, bounds: Bounds, at: Option<SeqNo>) -> Result<RangeView> {
         let engine = db.engine()?;
         if is_empty_range(&bounds) {
             return Ok(RangeView { db: db.clone(), view: None, family, at: at.unwrap_or(0), bounds });
         }
-        let registered = at.is_none().then(|| engine.snapshots().register());
-        let view = engine.view();
-        if let Some(seq) = registered {
-            engine.snapshots().release(seq);
-        }
-        let at = at.or(registered).expect("one of them is there");
-        Ok(RangeView { db: db.clone(), view: Some(view?), family, at, bounds })
+        let (view, at) = match at {
+            Some(at) => (engine.view()?, at),
+            None => engine.view_with_number()?,
+        };
+        Ok(RangeView { db: db.clone(), view: Some(view), family, at, bounds })
     }
 
     /// Fails if the database was closed, and in a forked child.

@@ -14,6 +14,7 @@ use crate::plan::{Garbage, Met, Now};
 use crate::version::{Cell, Level, Version};
 use crate::visible::snapshots::Snapshots;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 /// A scan reports garbage to the jobs if it read at least this many more hidden entries than it returned.
@@ -30,6 +31,33 @@ struct Paid {
     /// Bytes that a merge of the cell would gather, and the level for which they were counted. Counting walks all slices of the cell.
     gathered_bytes: u64,
     level: Weak<Level>,
+}
+
+/// Counts of [`EntriesReturned`]: 16. Column families whose numbers are equal modulo 16 share one.
+const COUNTS: usize = 16;
+
+/// Entries that scans of each column family returned since its last flush. Each scan adds to a count without a lock. A flush forgets the
+/// count of all families that share it.
+#[derive(Debug, Default)]
+pub(super) struct EntriesReturned([AtomicU64; COUNTS]);
+
+impl EntriesReturned {
+    fn count(&self, family: FamilyId) -> &AtomicU64 {
+        &self.0[family.0 as usize % COUNTS]
+    }
+
+    fn add(&self, family: FamilyId, entries: u64) {
+        self.count(family).fetch_add(entries, Ordering::Relaxed);
+    }
+
+    pub(super) fn of(&self, family: FamilyId) -> u64 {
+        self.count(family).load(Ordering::Relaxed)
+    }
+
+    /// A flush of the family ended.
+    pub(super) fn forget(&self, family: FamilyId) {
+        self.count(family).store(0, Ordering::Relaxed);
+    }
 }
 
 /// See the module.
@@ -208,7 +236,7 @@ impl Jobs {
             self.paid(family, &range, vain);
         }
         if self.parts.options.form.live_percent > 0 {
-            *self.entries_returned.lock().entry(family).or_default() += entries_returned;
+            self.entries_returned.add(family, entries_returned);
         }
         let Some((range, entries)) = garbage.filter(|(_, entries)| *entries >= WASTED_ENTRIES) else {
             return;

@@ -140,7 +140,7 @@ impl Jobs {
         parts: &[Immutable],
         before: &[BodyOfFlush],
     ) -> Result<(Places, Option<Arc<Survivors>>)> {
-        let entries_returned = self.entries_returned.lock().get(&task.family).copied().unwrap_or(0);
+        let entries_returned = self.entries_returned.of(task.family);
         let version = self.parts.shared.view.load().families[task.family.0 as usize].version.clone();
         if self.parts.options.form.live_percent == 0 || form::is_scanned(entries_returned, version.keys()) {
             return Ok((Places::default(), None));

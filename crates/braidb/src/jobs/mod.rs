@@ -74,12 +74,12 @@ use braidb_storage::{Env, Lane};
 use catalog::Catalog;
 use cleanup::Deletions;
 pub use cleanup::Orphans;
-use hints::Hints;
+use hints::{EntriesReturned, Hints};
 use memory_compaction::MemoryCompactor;
 use output::{Outputs, Target};
 use pacer::Pacer;
 use running::{MergeKind, Running, Work};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -130,8 +130,7 @@ pub struct Jobs {
     /// Whether files of slow tiers were deleted since the devices were asked for their free bytes.
     slow_files_gone: AtomicBool,
     deletions: Mutex<Deletions>,
-    /// Entries that scans of a family returned since its last flush.
-    entries_returned: ForegroundMutex<BTreeMap<FamilyId, u64>>,
+    entries_returned: EntriesReturned,
     /// Whether a log was closed because it was full, or a flush ended, since a log collection last began.
     log_full: AtomicBool,
     /// Logs are full, and small families keep them: the next log collection writes these families back.
@@ -181,7 +180,7 @@ impl Jobs {
             tries: Arc::new(tries),
             slow_files_gone: AtomicBool::new(false),
             deletions: Mutex::default(),
-            entries_returned: ForegroundMutex::default(),
+            entries_returned: EntriesReturned::default(),
             log_full: AtomicBool::new(false),
             writes_back_small: AtomicBool::new(false),
             is_asked: AtomicBool::new(false),

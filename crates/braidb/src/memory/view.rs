@@ -5,9 +5,11 @@
 //! ONE swap: no reader can miss the data or meet it twice.
 
 use super::Memory;
+use crate::base::ids::SeqNo;
 use crate::base::sync::{ArcSwap, Guard, Mutex};
 use crate::version::Version;
 use crate::visible::gaps::Gaps;
+use crate::visible::snapshots::Snapshots;
 use braidb_storage::foreground;
 use std::sync::Arc;
 
@@ -47,6 +49,23 @@ impl ViewCell {
     /// The current view, to be kept.
     pub fn load_full(&self) -> Arc<View> {
         self.current.load_full()
+    }
+
+    /// The current view, to be kept, and a number whose reader finds in it all that the number covers (rule 8).
+    ///
+    /// If no job changes the view while the number is read, the reader registers nothing: every write up to the number lies in the view, and
+    /// the jobs that made the view dropped what the number hides at most. Otherwise the reader registers its number and takes the next view.
+    pub fn load_with_number(&self, snapshots: &Snapshots) -> (Arc<View>, SeqNo) {
+        let view = self.load_full();
+        let number = snapshots.visible();
+        if Arc::ptr_eq(&self.current.load(), &view) {
+            return (view, number);
+        }
+        drop(view);
+        let number = snapshots.register();
+        let view = self.load_full();
+        snapshots.release(number);
+        (view, number)
     }
 
     /// Replaces the view by what `change` makes of it. Returns the old view, whose drop may free much memory and close files: the caller

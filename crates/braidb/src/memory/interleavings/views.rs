@@ -234,6 +234,26 @@ fn loom_what_a_snapshot_sees_is_not_dropped() {
     });
 }
 
+/// A scan, which registers nothing unless the view changes. It finds the version of its number, whatever a compaction drops meanwhile.
+#[test]
+fn loom_a_scan_finds_its_number_in_its_view() {
+    explore(3, || {
+        let (database, mut writer) = database(&[b"k"]);
+        let compactor = database.clone();
+        let writes = loom::thread::spawn(move || {
+            writer.put(b"k");
+            writer.roll();
+            compactor.compact_memory(Records::Copied);
+            writer.put(b"k");
+        });
+        let (view, seq) = database.view.load_with_number(&database.snapshots);
+        assert_eq!(Database::get(&view, b"k", seq), Some(seq));
+        writes.join().unwrap();
+        assert_eq!(Database::get(&view, b"k", seq), Some(seq));
+        assert_eq!(database.snapshots.held(), 0);
+    });
+}
+
 #[test]
 fn loom_a_proof_beside_a_writer_and_a_snapshot() {
     explore(2, || {
