@@ -2,9 +2,9 @@
 
 mod deletions;
 mod executor;
+mod footprint;
 mod interrupted;
 mod memory_simulator;
-mod read_memory;
 mod rent;
 
 use super::{Db, MemoryPolicy, Options};
