@@ -61,7 +61,8 @@ impl Client {
         self.families[family].is_some()
     }
 
-    fn family(&self, family: usize) -> &ColumnFamily {
+    /// A family that is open.
+    pub fn family(&self, family: usize) -> &ColumnFamily {
         self.families[family].as_ref().expect("a family is opened before it is used")
     }
 

@@ -35,7 +35,7 @@ use std::sync::Arc;
 pub type State = [BTreeMap<Bytes, Bytes>; FAMILIES.len()];
 
 /// Applies `change` and returns the change that undoes it.
-fn apply(state: &mut State, change: &Change) -> Change {
+pub fn apply(state: &mut State, change: &Change) -> Change {
     let Change { family, key, value } = change;
     let old = match value {
         Some(value) => state[*family].insert(key.clone(), value.clone()),

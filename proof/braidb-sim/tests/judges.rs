@@ -145,6 +145,28 @@ fn forks_of_a_life() {
     assert_eq!(tally.get("forks"), 8, "{tally}");
 }
 
+#[test]
+fn transactions_interleaved() {
+    let mut tally = Tally::default();
+    for preset in [Preset::Random, Preset::Guards, Preset::TinyFiles, Preset::ShortLogs] {
+        tally.merge(&judge(Case { ops: 1_500, ..Case::new(Judge::Transactions, 1, preset) }, 3));
+    }
+    for what in ["commits", "conflicts", "bursts", "overlay commits", "overlay steps", "reopenings"] {
+        assert!(tally.get(what) > 20, "few {what}: {tally}");
+    }
+}
+
+#[test]
+fn transactions_on_threads() {
+    let mut tally = Tally::default();
+    for preset in [Preset::Default, Preset::Random, Preset::SmallMemory] {
+        tally.merge(&judge(Case::new(Judge::Isolation, 1, preset), 2));
+    }
+    for what in ["runs", "conflicts", "transfers"] {
+        assert!(tally.get(what) > 20, "few {what}: {tally}");
+    }
+}
+
 /// A seed whose first round catches the mutant. Of the seeds 1 to 40 only 5 catch `value_file_deleted_under_view` in one round, and of
 /// the seeds 2 to 9 only the one named here catches `write_back_after_a_switch`.
 fn seed_for(mutant: &str) -> u64 {

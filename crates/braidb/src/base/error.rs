@@ -62,6 +62,8 @@ pub enum Error {
     /// undecided: they may appear after reopening. Later writes are refused, with nothing written. Reads still work; open the database
     /// again to write.
     Poisoned { cause: Arc<Error> },
+    /// Another write changed what the transaction had read, or may have. Nothing was written. Begin the transaction again; `Db::transact` does.
+    Conflict,
     /// The database was closed.
     Closed,
     /// A cursor was asked of an iterator that has ended, and so has released the moment that it read. Make the cursor of a new iterator.
@@ -214,6 +216,11 @@ impl fmt::Display for Error {
             Error::Poisoned { cause } => write!(
                 f,
                 "writing stopped after an earlier failure, reads go on; mend the cause and open the database again: {cause}"
+            ),
+            Error::Conflict => write!(
+                f,
+                "another write changed what the transaction had read, and nothing was written; begin the transaction again, or use \
+                 `Db::transact`, which does"
             ),
             Error::Closed => write!(f, "the database was closed"),
             Error::Ended => write!(

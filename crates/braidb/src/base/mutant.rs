@@ -121,6 +121,11 @@ pub const ALL: &[(&str, &str)] = &[
         "write_back_not_synced",
         "2: replay_from advances only past logs whose records are dead or copied in synced ones",
     ),
+    ("phantom_unseen", "21: a transaction conflicts with a write in a range that it read"),
+    ("change_of_tables_unseen", "21: a transaction whose reads the ring lost compares versions"),
+    ("conflict_within_a_group_unseen", "21: a transaction conflicts with a batch before it in its group"),
+    ("write_ring_overrun_unseen", "21: a ring that lost a write since the reads proves nothing"),
+    ("own_write_unread", "21: a transaction reads its own writes"),
     ("write_back_waits_for_memory", "16: what frees memory does not wait for memory"),
     (
         "written_back_not_replayed",
@@ -145,13 +150,18 @@ mod chosen {
         ACTIVE.with(|active| *active.borrow_mut() = name.map(str::to_owned));
     }
 
+    /// The mutant that is on for this thread, for other threads of the same judge.
+    pub fn active() -> Option<String> {
+        ACTIVE.with(|active| active.borrow().clone())
+    }
+
     pub fn is_active(name: &str) -> bool {
         ACTIVE.with(|active| active.borrow().as_deref() == Some(name))
     }
 }
 
 #[cfg(feature = "mutants")]
-pub use chosen::{activate, is_active};
+pub use chosen::{activate, active, is_active};
 
 /// Returns `false`. It is a function because Clippy reports a condition that is the constant `false`.
 #[cfg(not(feature = "mutants"))]

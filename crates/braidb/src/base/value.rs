@@ -48,7 +48,6 @@ impl Value {
     }
 
     /// A value with a copy of `bytes`.
-    #[cfg(test)]
     pub(crate) fn copied(bytes: &[u8]) -> Value {
         Value::pin(Arc::new(bytes.to_vec()), |owner| owner)
     }

@@ -5,6 +5,7 @@ use super::stats::{
     Counts, FamilyStats, HotKeyPeriod, HotKeyStats, LayoutStats, LevelStats, LogStats, Stats, ValueFileStats,
 };
 use super::tree::FamilyTree;
+use super::turns::Turns;
 use crate::base::durability::Durability;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, FileId, SeqNo};
@@ -23,7 +24,7 @@ use crate::version::table_file::TableFile;
 use crate::version::{Level, Slice, Version};
 use crate::visible::snapshots::Snapshots;
 use crate::write::queue::Committed;
-use crate::write::{CommitQueue, Shared};
+use crate::write::{Check, CommitQueue, Shared};
 use braidb_storage::Clock;
 use braidb_storage::locks::Mutex;
 use std::collections::BTreeMap;
@@ -48,6 +49,8 @@ pub(crate) struct Engine {
     pub(super) queue: Arc<CommitQueue>,
     pub(super) jobs: Arc<Jobs>,
     pub(super) scan_lengths: UsualLengths,
+    /// Which call of `transact` commits before others.
+    pub(super) turns: Turns,
     /// Held while the database closes.
     pub(super) closing: Mutex<()>,
 }
@@ -118,13 +121,19 @@ impl Engine {
         self.commit(|| self.queue.commit_one(family, key, value, durability))
     }
 
-    pub fn commit_batch(&self, batch: &Arc<EncodedBatch>, durability: Durability) -> Result<()> {
+    /// Commits a batch. With a check it commits only if the check passes, and otherwise returns `Conflict`.
+    pub fn commit_batch(
+        &self,
+        batch: &Arc<EncodedBatch>,
+        check: Option<&Arc<Check>>,
+        durability: Durability,
+    ) -> Result<()> {
         if batch.count() == 0 {
             // Every commit raises all earlier writes to its durability, and so does an empty batch.
             return self.persist(durability);
         }
         self.admit(batch.bytes())?;
-        self.commit(|| self.queue.commit_batch(batch, durability))
+        self.commit(|| self.queue.commit_batch(batch, check, durability))
     }
 
     /// Commits. If the device is full, deletes files that nothing holds any more, and tries again. If it is still full, flushes, which
@@ -172,8 +181,8 @@ impl Engine {
         self.look_up(family, at, |view, at, weight| read::get(view, key, at, weight))
     }
 
-    pub fn contains(&self, family: FamilyId, key: &[u8]) -> Result<bool> {
-        self.look_up(family, None, |view, at, weight| read::contains(view, key, at, weight))
+    pub fn contains(&self, family: FamilyId, key: &[u8], at: Option<SeqNo>) -> Result<bool> {
+        self.look_up(family, at, |view, at, weight| read::contains(view, key, at, weight))
     }
 
     #[inline]

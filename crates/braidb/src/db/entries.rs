@@ -184,7 +184,7 @@ impl Db {
     pub fn write_with(&self, batch: impl AsBatch, durability: Durability) -> Result<()> {
         let engine = self.engine()?;
         let encoded = batch.batch().encoded(self.identity())?;
-        engine.commit_batch(encoded, durability)?;
+        engine.commit_batch(encoded, None, durability)?;
         batch.written();
         Ok(())
     }
@@ -341,7 +341,7 @@ impl Db {
     }
 
     pub(crate) fn contains_at(&self, family: FamilyId, key: &[u8]) -> Result<bool> {
-        self.engine()?.contains(family, key)
+        self.engine()?.contains(family, key, None)
     }
 
     pub(crate) fn get_as_of(&self, family: FamilyId, key: &[u8], at: SeqNo) -> Result<Option<Value>> {

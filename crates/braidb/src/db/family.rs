@@ -43,6 +43,10 @@ impl ColumnFamily {
         self.id
     }
 
+    pub(super) fn db(&self) -> &Db {
+        &self.db
+    }
+
     pub(crate) fn database(&self) -> u64 {
         self.db.identity()
     }

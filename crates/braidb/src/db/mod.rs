@@ -13,15 +13,21 @@ mod iter;
 mod listing;
 mod open;
 mod options;
+mod overlay;
+mod overlay_iter;
 mod range_view;
 mod recover;
 mod slow_tiers;
 mod snapshot;
+mod staged;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod transact;
+mod transaction;
 mod tree;
 mod tuning;
+mod turns;
 mod verify;
 
 pub use crate::plan::tree::sizes::{Forecast, LevelForecast, Load};
@@ -32,10 +38,13 @@ pub use database::Db;
 pub use family::ColumnFamily;
 pub use iter::Iter;
 pub use options::{Guards, MemoryPolicy, Options, ValueLayout};
+pub use overlay::Overlay;
+pub use overlay_iter::OverlayIter;
 pub use snapshot::Snapshot;
 pub use stats::{
     Counts, FamilyStats, HotKeyPeriod, HotKeyStats, LayoutStats, LevelStats, LogStats, Stats, ValueFileStats,
 };
+pub use transaction::{Transaction, TransactionIter};
 pub use tree::{CellTree, Extent, FamilyTree, LevelTree, RunTree, SliceTree};
 pub use tuning::Tuning;
 

@@ -339,6 +339,7 @@ impl Opening {
             queue,
             jobs,
             scan_lengths: UsualLengths::default(),
+            turns: super::turns::Turns::default(),
             closing: braidb_storage::locks::Mutex::default(),
         }
     }

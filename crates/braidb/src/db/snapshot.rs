@@ -36,6 +36,10 @@ impl Snapshot {
         Snapshot { db, seq }
     }
 
+    pub(super) fn seq(&self) -> SeqNo {
+        self.seq
+    }
+
     /// The value of `key` in the default family at the moment of the snapshot.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.db.get_as_of(FamilyId::DEFAULT, key.as_ref(), self.seq)

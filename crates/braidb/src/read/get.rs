@@ -23,9 +23,14 @@ pub fn get(view: &FamilyView, key: &[u8], at: SeqNo, weight: u64) -> Result<Opti
 
 /// Whether a reader at `at` sees a value of `key`. Reads no value, and charges as [`get`] does.
 pub fn contains(view: &FamilyView, key: &[u8], at: SeqNo, weight: u64) -> Result<bool> {
-    let of_table = |table: &Table, hash| table.get_kind(key, hash, at);
-    let kind = newest(view, key, at, weight, |found| found.kind, of_table)?;
-    Ok(kind == Some(EntryKind::Put))
+    Ok(version(view, key, at, weight)?.is_some())
+}
+
+/// The number of the put that a reader at `at` sees of `key`. Reads no value, and charges as [`get`] does.
+pub fn version(view: &FamilyView, key: &[u8], at: SeqNo, weight: u64) -> Result<Option<SeqNo>> {
+    let of_table = |table: &Table, hash| table.get_version(key, hash, at);
+    let found = newest(view, key, at, weight, |found| (found.seq, found.kind), of_table)?;
+    Ok(found.and_then(|(seq, kind)| (kind == EntryKind::Put).then_some(seq)))
 }
 
 /// What memory, or the first table that knows `key`, tells of it. The hash of the key is passed to the filters of tables.

@@ -8,6 +8,7 @@ mod scan;
 mod source;
 mod spare;
 mod trail;
+mod unchanged;
 mod view_cursor;
 
 use crate::version::usage::rent::CHARGED_BITS;
@@ -16,6 +17,7 @@ pub use get::{contains, get};
 pub use lengths::UsualLengths;
 pub use scan::{Backward, Forward, Passed, ScanContext};
 pub use trail::GapSink;
+pub use unchanged::{is_key_unchanged, is_range_unchanged};
 
 /// How many times a read counts when it is charged for what it read in vain: 8 for one read in eight, and 0 for all others. The read's
 /// number in its stripe of the counter decides. Multiples of the golden ratio spread the choice evenly, so a user that alternates between

@@ -292,6 +292,11 @@ impl ForwardWalk {
         })
     }
 
+    /// The number of the version that decided the last key.
+    pub fn seq(&self) -> SeqNo {
+        self.seq
+    }
+
     /// Takes a dead key as the next one decided. Jumps if it lies in a gap.
     fn pass_dead(&mut self) -> Result<()> {
         if self.trail.is_idle() && self.started {

@@ -148,9 +148,9 @@ impl Table {
         Ok(Some(Found { seq, kind, value }))
     }
 
-    /// Like [`Table::get`], but returns only the kind of the version, and reads no value.
-    pub fn get_kind(&self, key: &[u8], hash: u64, at: SeqNo) -> Result<Option<EntryKind>> {
-        Ok(self.find(key, hash, at)?.map(|(_, _, hit)| hit.kind))
+    /// Like [`Table::get`], but returns only the number and the kind of the version, and reads no value.
+    pub fn get_version(&self, key: &[u8], hash: u64, at: SeqNo) -> Result<Option<(SeqNo, EntryKind)>> {
+        Ok(self.find(key, hash, at)?.map(|(_, _, hit)| (hit.seq, hit.kind)))
     }
 
     /// Whether the filter lets a key with this hash pass. A table without a filter lets all keys pass.

@@ -27,6 +27,8 @@ mod gaps;
 pub mod health;
 pub mod pressure;
 pub mod queue;
+pub mod reads;
+mod recent;
 pub mod room;
 mod shared;
 
@@ -36,5 +38,6 @@ pub use pressure::Pressure;
 pub use queue::CommitQueue;
 pub use queue::collection::LogCollection;
 pub use queue::memory::Wants;
+pub use reads::{Check, ReadSet};
 pub use room::{MemoryRoom, RecoveredFamily, RoomParts};
 pub use shared::Shared;

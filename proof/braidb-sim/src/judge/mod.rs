@@ -7,11 +7,13 @@ pub mod crash;
 pub mod errors;
 pub mod flips;
 pub mod forks;
+pub mod isolation;
 pub mod model;
 pub mod mutants;
 mod reopenings;
 pub mod tiers;
 pub mod torture;
+pub mod transactions;
 pub mod writers;
 
 use crate::draw::Preset;
@@ -29,11 +31,22 @@ pub enum Judge {
     Flips,
     Tiers,
     Forks,
+    Transactions,
+    Isolation,
 }
 
 impl Judge {
-    pub const ALL: [Judge; 7] =
-        [Judge::Model, Judge::Writers, Judge::Crash, Judge::Errors, Judge::Flips, Judge::Tiers, Judge::Forks];
+    pub const ALL: [Judge; 9] = [
+        Judge::Model,
+        Judge::Writers,
+        Judge::Crash,
+        Judge::Errors,
+        Judge::Flips,
+        Judge::Tiers,
+        Judge::Forks,
+        Judge::Transactions,
+        Judge::Isolation,
+    ];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
@@ -45,6 +58,8 @@ impl Judge {
             Judge::Flips => "flips",
             Judge::Tiers => "tiers",
             Judge::Forks => "forks",
+            Judge::Transactions => "transactions",
+            Judge::Isolation => "isolation",
         }
     }
 
@@ -63,6 +78,8 @@ impl Judge {
             Judge::Flips => 30,
             Judge::Tiers => 1,
             Judge::Forks => 300,
+            Judge::Transactions => 2_000,
+            Judge::Isolation => 2_000,
         }
     }
 }
@@ -97,6 +114,8 @@ impl Case {
             Judge::Flips => flips::judge(self),
             Judge::Tiers => tiers::judge(self),
             Judge::Forks => forks::judge(self),
+            Judge::Transactions => transactions::judge(self),
+            Judge::Isolation => isolation::judge(self),
         });
         judged.map_err(|failure| Failure::new(format!("{failure}\n  replay: {self}")))
     }

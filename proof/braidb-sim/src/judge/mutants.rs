@@ -37,6 +37,13 @@ const OF_TIERS: [&str; 6] = [
 /// The mutants that break the rule of forks. They do nothing in a process that was not forked.
 const OF_FORKS: [&str; 2] = ["forked_drop_seals", "forked_drop_unlocks"];
 
+/// The mutants that break a rule of transactions, which no other judge runs.
+const OF_TRANSACTIONS: [&str; 4] =
+    ["change_of_tables_unseen", "own_write_unread", "phantom_unseen", "write_ring_overrun_unseen"];
+
+/// The mutant of groups: only threads commit in groups. The judge activates it on its threads too.
+const OF_GROUPS: &str = "conflict_within_a_group_unseen";
+
 /// The cases of one round.
 struct Round {
     /// The seed of the round. Cases of different presets have seeds of their own.
@@ -56,6 +63,8 @@ impl Round {
         match mutant {
             _ if OF_TIERS.contains(&mutant) => self.with_tiers(),
             _ if OF_FORKS.contains(&mutant) => self.with_forks(),
+            _ if OF_TRANSACTIONS.contains(&mutant) => self.with_transactions(),
+            OF_GROUPS => self.with_groups(),
             _ => self.without_tiers(),
         }
     }
@@ -97,6 +106,22 @@ impl Round {
         vec![of(Preset::Guards), of(Preset::Tiers)]
     }
 
+    /// Cases of interleaved transactions on one thread.
+    fn with_transactions(&self) -> Vec<Case> {
+        let of =
+            |preset| Case { ops: 600 * self.effort, ..Case::new(Judge::Transactions, self.seed, preset) };
+        vec![of(Preset::Random), of(Preset::Guards), of(Preset::SmallMemory), of(Preset::TinyFiles)]
+    }
+
+    /// Cases of transactions on threads, which meet in groups.
+    fn with_groups(&self) -> Vec<Case> {
+        let of = |nth| Case {
+            ops: 2_000 * self.effort,
+            ..Case::new(Judge::Isolation, self.seed + nth, Preset::Default)
+        };
+        vec![of(0), of(1), of(2)]
+    }
+
     fn model(&self, nth: u64, preset: Preset) -> Case {
         Case { ops: 600 * self.effort, ..Case::new(Judge::Model, self.seed + nth, preset) }
     }
@@ -135,7 +160,14 @@ pub fn judge_control(seed: u64, rounds: u64) -> Verdict<u64> {
     let mut cases = 0;
     for number in 0..rounds {
         let round = Round::new(seed, number);
-        let cases_of_round = [round.without_tiers(), round.with_tiers(), round.with_forks()].concat();
+        let cases_of_round = [
+            round.without_tiers(),
+            round.with_tiers(),
+            round.with_forks(),
+            round.with_transactions(),
+            round.with_groups(),
+        ]
+        .concat();
         for case in cases_of_round {
             case.run()?;
             cases += 1;
@@ -165,8 +197,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mutants_of_tiers_are_mutants() {
+    fn mutants_with_cases_of_their_own_are_mutants() {
         let is_mutant = |name: &str| braidb::mutants::ALL.iter().any(|(known, _)| *known == name);
-        assert!(OF_TIERS.into_iter().all(is_mutant));
+        assert!(OF_TIERS.into_iter().chain(OF_TRANSACTIONS).chain([OF_GROUPS]).all(is_mutant));
     }
 }

@@ -36,6 +36,8 @@ fn draw_case(rng: &mut Rng) -> Case {
         (3, Judge::Errors),
         (3, Judge::Flips),
         (1, Judge::Tiers),
+        (4, Judge::Transactions),
+        (2, Judge::Isolation),
     ]);
     let preset = rng.weighted(&[
         (1, Preset::Default),
@@ -50,7 +52,12 @@ fn draw_case(rng: &mut Rng) -> Case {
         Judge::Errors => rng.between(5, 15),
         Judge::Flips => rng.between(10, 40),
         Judge::Tiers => rng.between(1, 4),
-        Judge::Model | Judge::Writers | Judge::Crash | Judge::Forks => 1,
+        Judge::Model
+        | Judge::Writers
+        | Judge::Crash
+        | Judge::Forks
+        | Judge::Transactions
+        | Judge::Isolation => 1,
     };
     // Short seeds make the replay command easier to copy.
     let case = Case { stride, ..Case::new(judge, rng.bits() >> 24, preset) };

@@ -61,6 +61,13 @@ impl Runner {
         refused("verify", db.verify())?;
         refused("close", db.close())?;
         drop(db.snapshot());
+        refused("transaction", db.transaction())?;
+        let overlay = db.overlay();
+        refused("a put into an overlay", overlay.put("key", "value"))?;
+        refused("a get of an overlay", overlay.get("key"))?;
+        refused("an iterator of an overlay", overlay.iter().next().transpose())?;
+        refused("a commit of an overlay", overlay.commit())?;
+        refused("update", db.update("key", |_| Some("value")))?;
         let why = db.stats().poisoned;
         if !db.tree().is_empty() || why.is_none() {
             return Err(Failure::new(format!("stats and tree look into the parent's database: {why:?}")));

@@ -49,7 +49,7 @@ const AMBIENT: [&str; 13] = [
 ];
 
 /// Exceptions from [`AMBIENT`]: the path, the word (all words if empty), and the reason.
-const MAY_BE_AMBIENT: [(&str, &str, &str); 10] = [
+const MAY_BE_AMBIENT: [(&str, &str, &str); 11] = [
     ("crates/braidb-storage/", "", "the seams themselves"),
     ("lab/braidb-lab/src/verbs/pair/host.rs", "", "files and time of a tool that starts processes in turns"),
     ("crates/braidb-cli/src/host/", "", "the command's own files and clock"),
@@ -72,6 +72,7 @@ const MAY_BE_AMBIENT: [(&str, &str, &str); 10] = [
         "lets other threads run where threads meet; a stepped runtime has one thread, which meets no other",
     ),
     ("proof/braidb-sim/src/judge/writers/", "std::thread", "judges writers on real threads"),
+    ("proof/braidb-sim/src/judge/isolation/", "std::thread", "judges transactions on real threads"),
 ];
 
 /// Nouns that ARCHITECTURE.md must define.

@@ -6,6 +6,7 @@ mod footprint;
 mod interrupted;
 mod memory_simulator;
 mod rent;
+mod transactions;
 
 use super::{Db, MemoryPolicy, Options};
 use crate::base::counters::Counters;

@@ -8,6 +8,7 @@
 //! their numbers are published. Nothing is visible or acknowledged before it is as durable as its writer asked. After a
 //! commit the leader makes room if memory or logs are full (`queue/memory.rs`).
 
+mod checks;
 pub mod collection;
 mod gap_offers;
 pub mod memory;
@@ -16,6 +17,8 @@ mod waiting;
 use self::gap_offers::GapOffers;
 use self::memory::Wants;
 use self::waiting::{Batch, GroupVec, SERVED_EVERY, SpinPolicy, Waiter, Waiting};
+use super::reads::Check;
+use super::recent::RecentWrites;
 use super::room::MemoryRoom;
 use super::{Health, Shared};
 use crate::base::durability::Durability;
@@ -46,6 +49,8 @@ pub struct CommitQueue {
     /// memory.
     merge_reserve_bytes: u64,
     gap_offers: GapOffers,
+    /// Writes that the ring for transactions remembers.
+    recent_writes: usize,
     shared: Shared,
 }
 
@@ -83,6 +88,10 @@ struct Core {
     large_waiters: Vec<Arc<Waiter>>,
     /// Files of logs that a commit in `Sync` made stable to their ends.
     done_logs: Vec<Arc<dyn File>>,
+    /// The latest writes, while transactions ask for them.
+    recent: Option<RecentWrites>,
+    /// A ring that ended. It is freed after the lock.
+    idle: Option<RecentWrites>,
 }
 
 /// What the holder of the commit lock no longer needs. It is dropped after the lock: the drop may free much memory and close files, and all
@@ -94,6 +103,7 @@ struct Spent {
     _done_logs: Vec<Arc<dyn File>>,
     _log: Leftovers,
     _views: Vec<Arc<View>>,
+    _idle: Option<RecentWrites>,
 }
 
 /// The commit lock. A thread that panics under it may have used sequence numbers and log positions that must not be used again (rule 3). So
@@ -146,6 +156,7 @@ impl Core {
             || !self.done_logs.is_empty()
             || self.log.has_leftovers()
             || self.room.has_old_views()
+            || self.idle.is_some()
     }
 
     #[cold]
@@ -156,12 +167,14 @@ impl Core {
             _done_logs: std::mem::take(&mut self.done_logs),
             _log: self.log.take_leftovers(),
             _views: self.room.take_old_views(),
+            _idle: self.idle.take(),
         }
     }
 }
 
 impl CommitQueue {
-    /// A queue that appends to `log`, and inserts into `room`. It remembers the last `recent_puts` puts of each family with gaps.
+    /// A queue that appends to `log`, and inserts into `room`. It remembers the last `recent_puts` puts of each family with gaps, and as many
+    /// writes for transactions.
     pub fn new(
         room: MemoryRoom,
         merge_reserve_bytes: u64,
@@ -189,6 +202,8 @@ impl CommitQueue {
             large_batches: Vec::new(),
             large_waiters: Vec::new(),
             done_logs: Vec::new(),
+            recent: None,
+            idle: None,
         };
         let queue = CommitQueue {
             core: ForegroundMutex::new(core),
@@ -196,6 +211,7 @@ impl CommitQueue {
             log_file_bytes,
             merge_reserve_bytes,
             gap_offers: GapOffers::new(recent_puts),
+            recent_writes: recent_puts,
             shared,
         };
         queue.make_room(&mut queue.lock());
@@ -239,14 +255,19 @@ impl CommitQueue {
         self.commit_waiting(Waiter::new(Batch::Own(batch), durability))
     }
 
-    /// Commits a batch, which is not empty.
-    pub fn commit_batch(&self, batch: &Arc<EncodedBatch>, durability: Durability) -> Committed {
+    /// Commits a batch, which is not empty. With a check it commits only if the check passes, and otherwise returns `Conflict`.
+    pub fn commit_batch(
+        &self,
+        batch: &Arc<EncodedBatch>,
+        check: Option<&Arc<Check>>,
+        durability: Durability,
+    ) -> Committed {
         if let Some(mut core) = self.try_lead(durability) {
-            let outcome = self.commit_group(&mut core, &[batch], durability);
+            let outcome = self.commit_alone(&mut core, batch, check, durability);
             self.serve(&mut core);
             return Committed { outcome, wants: core.take_wants() };
         }
-        self.commit_waiting(Waiter::new(Batch::Shared(batch.clone()), durability))
+        self.commit_waiting(Waiter::checked(Batch::Shared(batch.clone()), check.cloned(), durability))
     }
 
     /// The commit lock, if it is free and this writer does not leave it to a trusted leader.
@@ -324,19 +345,42 @@ impl CommitQueue {
     fn lead(&self, core: &mut Core, most: Durability) {
         core.unserved = 0;
         let group = self.waiting.take(most, &self.shared.health);
-        let Some(durability) = group.waiters().iter().map(|waiter| waiter.durability).max() else { return };
-        let batches: GroupVec<&EncodedBatch> = group.waiters().iter().map(|waiter| &*waiter.batch).collect();
-        let outcome = self.commit_group(core, &batches, durability);
+        self.check_group(core, group.waiters());
+        let members = || group.waiters().iter().filter(|waiter| waiter.checked_outcome().is_ok());
+        let batches: GroupVec<&EncodedBatch> = members().map(|waiter| &*waiter.batch).collect();
+        let outcome = match members().map(|waiter| waiter.durability).max() {
+            Some(durability) => self.commit_group(core, &batches, durability),
+            None => Ok(()),
+        };
         drop(batches);
         match outcome {
             // Nothing was written. Commits one batch at a time. So a large batch does not fail the small ones, and a put does not
             // fail the deletes, which may use the reserve.
             Err(error) if error.is_full() && group.waiters().len() > 1 => {
-                let large = group.end(|waiter| self.commit_group(core, &[&waiter.batch], waiter.durability));
+                let large = group.end(|waiter| {
+                    self.commit_alone(core, &waiter.batch, waiter.check.as_ref(), waiter.durability)
+                });
                 core.large_waiters.extend(large);
             }
-            outcome => core.large_waiters.extend(group.end(|_| outcome.clone())),
+            outcome => {
+                let large = group.end(|waiter| waiter.checked_outcome().and_then(|()| outcome.clone()));
+                core.large_waiters.extend(large);
+            }
         }
+    }
+
+    /// Commits a batch as a group of its own. With a check it commits only if the check passes.
+    fn commit_alone(
+        &self,
+        core: &mut Core,
+        batch: &EncodedBatch,
+        check: Option<&Arc<Check>>,
+        durability: Durability,
+    ) -> Result<()> {
+        if let Some(check) = check {
+            self.check(core, check, [].into_iter())?;
+        }
+        self.commit_group(core, &[batch], durability)
     }
 
     fn commit_group(&self, core: &mut Core, group: &[&EncodedBatch], durability: Durability) -> Result<()> {
@@ -360,6 +404,9 @@ impl CommitQueue {
                     entry.key.len() + if entry.kind == EntryKind::Put { entry.value.len() } else { 0 };
                 seq += 1;
             }
+        }
+        if core.recent.is_some() {
+            core.remember(group, first);
         }
         core.last_seq = seq - 1;
         if self.gap_offers.any() {

@@ -11,7 +11,7 @@ use crate::plan::memory::limits::{MemoryLimits, MemoryOptions};
 use crate::version::DirLock;
 use crate::visible::snapshots::Snapshots;
 use crate::write::pressure::Marks;
-use crate::write::{Pressure, RecoveredFamily};
+use crate::write::{Pressure, ReadSet, RecoveredFamily};
 use braidb_storage::FileSystem;
 use braidb_storage::inline::{Inline, SeededRandom, StepClock};
 use braidb_storage::sim::SimFs;
@@ -78,6 +78,22 @@ impl CommitQueue {
         let waiter = Arc::new(Waiter::new(Batch::Own(batch), durability));
         self.waiting.push(waiter.clone());
         waiter
+    }
+
+    /// Leaves a transaction that read `read` at the last number and puts `key`.
+    fn leave_transaction(&self, read: &[u8], key: &[u8]) -> Arc<Waiter> {
+        let mut batch = EncodedBatch::default();
+        batch.push_put(FAMILY, key, b"value");
+        let check = Arc::new(self.check_of(read));
+        let waiter = Arc::new(Waiter::checked(Batch::Own(batch), Some(check), Durability::Buffer));
+        self.waiting.push(waiter.clone());
+        waiter
+    }
+
+    fn check_of(&self, read: &[u8]) -> Check {
+        let mut reads = ReadSet::default();
+        reads.add_point(FAMILY, read);
+        Check::new(reads, self.shared.snapshots.visible())
     }
 
     fn put(&self, durability: Durability) {
@@ -254,4 +270,66 @@ fn a_commit_in_sync_closes_no_log_under_the_commit_lock() {
     assert_eq!(fs.open_descriptors(), 3, "two logs, and the lock of the directory");
     queue.put(Durability::Sync);
     assert_eq!(fs.open_descriptors(), 2, "the first log is stable");
+}
+
+#[test]
+fn a_transaction_conflicts_with_a_batch_before_it_in_its_group() {
+    let queue = queue();
+    let first = queue.leave_transaction(b"b", b"a");
+    let second = queue.leave_transaction(b"a", b"b");
+    let third = queue.leave_transaction(b"b", b"c");
+    queue.lead(&mut queue.lock(), Durability::Sync);
+    assert!(first.outcome().unwrap().is_ok());
+    assert!(matches!(second.outcome().unwrap(), Err(Error::Conflict)), "the first one put what it read");
+    assert!(
+        third.outcome().unwrap().is_ok(),
+        "the second one, which would have put what it read, was refused"
+    );
+    assert_eq!(queue.done().0, 2);
+    queue.leave_value(b"d", b"plain", Durability::Buffer);
+    let behind = queue.leave_transaction(b"d", b"e");
+    queue.lead(&mut queue.lock(), Durability::Sync);
+    assert!(matches!(behind.outcome().unwrap(), Err(Error::Conflict)), "a plain put counts too");
+}
+
+#[test]
+fn a_group_of_conflicts_commits_nothing() {
+    let queue = queue();
+    let check = Arc::new(queue.check_of(b"k"));
+    let mut batch = EncodedBatch::default();
+    batch.push_put(FAMILY, b"k", b"value");
+    let batch = Arc::new(batch);
+    assert!(queue.commit_batch(&batch, Some(&check), Durability::Buffer).outcome.is_ok());
+    let again = queue.commit_batch(&batch, Some(&check), Durability::Buffer).outcome;
+    assert!(matches!(again, Err(Error::Conflict)) && !check.is_overrun());
+    let waiter = Arc::new(Waiter::checked(Batch::Shared(batch), Some(check), Durability::Buffer));
+    queue.waiting.push(waiter.clone());
+    queue.lead(&mut queue.lock(), Durability::Sync);
+    assert!(matches!(waiter.outcome().unwrap(), Err(Error::Conflict)));
+    assert_eq!(queue.done().0, 1);
+}
+
+#[test]
+fn an_overrun_of_the_ring_asks_for_a_comparison() {
+    let queue = queue();
+    let (early, late) = (queue.check_of(b"k"), queue.check_of(b"k"));
+    let check = |check: &Check| queue.check(&mut queue.lock(), check, [].into_iter());
+    assert!(check(&early).is_ok(), "the ring begins");
+    (0..17).for_each(|_| queue.put(Durability::Buffer));
+    assert!(check(&late).is_err() && late.is_overrun(), "the ring remembers 16 writes");
+    late.is_true_at(queue.shared.snapshots.visible());
+    assert!(check(&late).is_ok() && !late.is_overrun());
+}
+
+#[test]
+fn a_transaction_is_checked_again_after_its_group_found_no_room() {
+    let fs = SimFs::new();
+    fs.set_capacity(Some(1 << 20));
+    let queue = queue_on(fs);
+    queue.commit_one(FAMILY, b"first", Some(&[0; 500 << 10]), Durability::Buffer).outcome.unwrap();
+    let large = queue.leave_value(b"a", &[0; 700 << 10], Durability::Buffer);
+    let transaction = queue.leave_transaction(b"a", b"b");
+    queue.lead(&mut queue.lock(), Durability::Sync);
+    assert!(large.outcome().unwrap().unwrap_err().is_full());
+    assert!(transaction.outcome().unwrap().is_ok(), "nothing put what it read");
 }

@@ -21,7 +21,7 @@
 //! A writer in `Sync` does not spin: a sync takes longer than waking up, and waiting writers share one sync. After a commit that is not
 //! synced a leader leaves the first `Sync` waiter, and all behind it, in the list. A waiter that takes the lock commits the whole list.
 
-use super::super::Health;
+use super::super::{Check, Health};
 use crate::base::durability::Durability;
 use crate::base::error::Result;
 use crate::base::foreground::ForegroundMutex;
@@ -77,6 +77,8 @@ impl Deref for Batch {
 #[derive(Debug)]
 pub(super) struct Waiter {
     pub batch: Batch,
+    /// What the batch of a transaction needs: it commits only if the check passes.
+    pub check: Option<Arc<Check>>,
     pub durability: Durability,
     outcome: OnceLock<Result<()>>,
     /// The thread that sleeps for this batch. Set under the list's lock, while the waiter stands, or is put, behind another.
@@ -87,8 +89,13 @@ pub(super) struct Waiter {
 
 impl Waiter {
     pub fn new(batch: Batch, durability: Durability) -> Waiter {
+        Waiter::checked(batch, None, durability)
+    }
+
+    pub fn checked(batch: Batch, check: Option<Arc<Check>>, durability: Durability) -> Waiter {
         Waiter {
             batch,
+            check,
             durability,
             outcome: OnceLock::new(),
             sleeper: OnceLock::new(),
@@ -98,6 +105,11 @@ impl Waiter {
 
     pub fn outcome(&self) -> Option<Result<()>> {
         self.outcome.get().cloned()
+    }
+
+    /// What the leader's last check of the batch found. A batch without a check passes.
+    pub fn checked_outcome(&self) -> Result<()> {
+        self.check.as_ref().map_or(Ok(()), |check| check.outcome())
     }
 
     /// Sleeps until the waiter has an outcome, or is called to lead.
@@ -201,8 +213,8 @@ impl Group<'_> {
         &self.waiters
     }
 
-    /// Tells each waiter the outcome of its batch, the oldest first. Returns the waiters with large batches: this thread may be the last
-    /// to hold one, and drops it after the commit lock.
+    /// Tells each waiter the outcome of its batch, the oldest first. Returns the waiters with large batches, and those with reads to check: this
+    /// thread may be the last to hold one, and drops it after the commit lock.
     #[must_use = "large batches are dropped after the commit lock"]
     pub fn end(mut self, mut outcome: impl FnMut(&Waiter) -> Result<()>) -> Vec<Arc<Waiter>> {
         let mut large = Vec::new();
@@ -211,7 +223,9 @@ impl Group<'_> {
             waiter.end(outcome(waiter));
             // Releases the batch at once. Its own thread, which is about to notice, then frees the batch where it was allocated.
             let ended = self.waiters.pop();
-            large.extend(ended.filter(|waiter| waiter.batch.bytes() > FREED_BYTES / 2));
+            large.extend(
+                ended.filter(|waiter| waiter.batch.bytes() > FREED_BYTES / 2 || waiter.check.is_some()),
+            );
         }
         large
     }
