@@ -88,8 +88,8 @@ pub use base::value::Value;
 pub use base::{MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 pub use braidb_storage as storage;
 pub use db::{
-    AsBatch, ColumnFamily, Cursor, Db, IntoBounds, Iter, Options, Overlay, OverlayIter, Snapshot,
-    Transaction, TransactionIter, WriteBatch,
+    AsBatch, BatchEntry, ColumnFamily, Cursor, Db, IntoBounds, Iter, Keys, Options, Overlay, OverlayIter,
+    Snapshot, Transaction, TransactionIter, WriteBatch,
 };
 
 pub mod stats {

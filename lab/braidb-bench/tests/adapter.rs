@@ -7,8 +7,16 @@ use std::path::Path;
 
 /// Setters that the driver does not need. Each run creates its store, on one device of the real file system, with one limit of runs for all
 /// levels. `tuning` is no option itself: the driver knows the setters of `Tuning` by their own names.
-const LEFT_OUT: [&str; 7] =
-    ["create_if_missing", "env", "fast_bytes", "fast_share", "max_runs_per_guard_at", "slow_path", "tuning"];
+const LEFT_OUT: [&str; 8] = [
+    "create_if_missing",
+    "create_new",
+    "env",
+    "fast_bytes",
+    "fast_share",
+    "max_runs_per_guard_at",
+    "slow_path",
+    "tuning",
+];
 
 /// An option that every commit has, so no `cfg` guards it.
 const ALWAYS_THERE: &str = "durability";

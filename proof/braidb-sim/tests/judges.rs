@@ -151,7 +151,7 @@ fn transactions_interleaved() {
     for preset in [Preset::Random, Preset::Guards, Preset::TinyFiles, Preset::ShortLogs] {
         tally.merge(&judge(Case { ops: 1_500, ..Case::new(Judge::Transactions, 1, preset) }, 3));
     }
-    for what in ["commits", "conflicts", "bursts", "overlay commits", "overlay steps", "reopenings"] {
+    for what in ["commits", "conflicts", "bursts", "overlay commits", "overlay steps", "reopenings", "keys"] {
         assert!(tally.get(what) > 20, "few {what}: {tally}");
     }
 }

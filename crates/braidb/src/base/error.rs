@@ -33,6 +33,8 @@ pub enum Error {
     Corruption { path: PathBuf, offset: u64, what: String },
     /// The directory holds no database, and the options do not allow to create one.
     Missing { path: PathBuf },
+    /// The directory holds a database, and the options ask for a new one.
+    Exists { path: PathBuf },
     /// The directory holds no database but files of another store, or is a slow tier or a file.
     NotADatabase { path: PathBuf, why: String },
     /// The database was written by a newer version, or uses a feature that this version lacks.
@@ -170,6 +172,11 @@ impl fmt::Display for Error {
             Error::Missing { path } => write!(
                 f,
                 "there is no database in {}: check the path, or let it be created (`Options::create_if_missing`, `braidb put`)",
+                path.display()
+            ),
+            Error::Exists { path } => write!(
+                f,
+                "there is a database in {} already: choose another directory, or open it without `Options::create_new`",
                 path.display()
             ),
             Error::Unsupported { path, what } => {

@@ -5,6 +5,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::FamilyId;
 use crate::base::{MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::log::EncodedBatch;
+use crate::visible::EntryKind;
 use std::fmt;
 use std::sync::Arc;
 
@@ -86,6 +87,59 @@ impl WriteBatch {
         self.encoded.bytes()
     }
 
+    /// Adds all writes of `other` behind those of this batch. If `other` was refused, or both together are over the limits or name families of
+    /// two databases, this batch is refused when it is written.
+    ///
+    /// ```
+    /// use braidb::WriteBatch;
+    /// let (mut first, mut second) = (WriteBatch::new(), WriteBatch::new());
+    /// first.put("a", "1");
+    /// second.put("b", "2").delete("a");
+    /// first.append(&second);
+    /// let keys: Vec<&[u8]> = first.iter().map(|entry| entry.key()).collect();
+    /// assert_eq!(keys, [b"a", b"b", b"a"]);
+    /// ```
+    pub fn append(&mut self, other: &WriteBatch) -> &mut WriteBatch {
+        if self.refused.is_some() {
+            return self;
+        }
+        self.refused.clone_from(&other.refused);
+        if let Some((database, name)) = &other.database {
+            self.bind_to(*database, name);
+        }
+        let bytes = self.encoded.bytes() + other.encoded.bytes();
+        if bytes > MAX_BATCH_BYTES {
+            let too_large = Error::TooLarge { what: "the batch", bytes, limit: MAX_BATCH_BYTES };
+            self.refused.get_or_insert(too_large);
+        }
+        if self.refused.is_none() {
+            Arc::make_mut(&mut self.encoded).append(&other.encoded);
+        }
+        self
+    }
+
+    /// The writes of the batch, in their order.
+    ///
+    /// ```
+    /// use braidb::WriteBatch;
+    /// let mut batch = WriteBatch::new();
+    /// batch.put("plum", "blue").delete("pear");
+    /// for entry in batch.iter() {
+    ///     match entry.value() {
+    ///         Some(value) => println!("put {:?} to {:?}", entry.key(), value),
+    ///         None => println!("delete {:?}", entry.key()),
+    ///     }
+    /// }
+    /// assert_eq!(batch.iter().count(), batch.len());
+    /// ```
+    pub fn iter(&self) -> impl Iterator<Item = BatchEntry<'_>> {
+        self.encoded.entries().map(|entry| BatchEntry {
+            family: entry.family,
+            key: entry.key,
+            value: (entry.kind == EntryKind::Put).then_some(entry.value),
+        })
+    }
+
     /// Removes all writes and keeps the memory. A batch that was refused takes writes again.
     pub fn clear(&mut self) {
         match Arc::get_mut(&mut self.encoded) {
@@ -113,11 +167,16 @@ impl WriteBatch {
     }
 
     fn bind(&mut self, family: &ColumnFamily) {
+        self.bind_to(family.database(), family.name());
+    }
+
+    /// Notes that the batch has a family `name` of `database`.
+    fn bind_to(&mut self, database: u64, name: &str) {
         match &self.database {
-            None => self.database = Some((family.database(), family.name().to_owned())),
-            Some((database, _)) if *database == family.database() => {}
+            None => self.database = Some((database, name.to_owned())),
+            Some((bound, _)) if *bound == database => {}
             Some(_) => {
-                self.refused.get_or_insert(Error::ForeignFamily { name: family.name().to_owned() });
+                self.refused.get_or_insert(Error::ForeignFamily { name: name.to_owned() });
             }
         }
     }
@@ -131,6 +190,45 @@ impl WriteBatch {
             Some((bound, name)) if *bound != database => Err(Error::ForeignFamily { name: name.clone() }),
             _ => Ok(&self.encoded),
         }
+    }
+}
+
+/// One write of a [`WriteBatch`], as [`WriteBatch::iter`] shows it.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-batchentry-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// # let db = braidb::Db::open(&dir)?;
+/// let users = db.create_column_family("users")?;
+/// let mut batch = braidb::WriteBatch::new();
+/// batch.put_in(&users, "ada", "1815");
+/// let entry = batch.iter().next().unwrap();
+/// assert_eq!((entry.key(), entry.value()), (&b"ada"[..], Some(&b"1815"[..])));
+/// assert!(entry.is_in(&users));
+/// # drop((db, users)); std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct BatchEntry<'a> {
+    family: FamilyId,
+    key: &'a [u8],
+    value: Option<&'a [u8]>,
+}
+
+impl<'a> BatchEntry<'a> {
+    /// The key.
+    pub fn key(&self) -> &'a [u8] {
+        self.key
+    }
+
+    /// The value of a put; `None` for a delete.
+    pub fn value(&self) -> Option<&'a [u8]> {
+        self.value
+    }
+
+    /// Whether the write is for `family`, which must be of the batch's database.
+    pub fn is_in(&self, family: &ColumnFamily) -> bool {
+        self.family == family.id()
     }
 }
 

@@ -4,6 +4,7 @@
 use super::bounds::Bounds;
 use super::cursor::Cursor;
 use super::database::Db;
+use super::keys::Keys;
 use super::range_view::RangeView;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, SeqNo};
@@ -85,6 +86,17 @@ impl Iter {
             walk.range
         });
         Cursor::new(range, self.failed.clone())
+    }
+
+    /// The keys of the range alone, also of entries that the iterator has returned. No value is read. After the end of the iterator there
+    /// are none; after an error the keys begin with it.
+    pub fn keys(mut self) -> Keys {
+        let range = self.walk.take().map(|mut walk| {
+            walk.end();
+            walk.range
+        });
+        let failed = self.failed.take().filter(|error| !matches!(error, Error::Ended));
+        Keys::new(range, failed)
     }
 
     /// The first entry alone.

@@ -44,6 +44,10 @@ impl Options {
     /// # let _ = std::fs::remove_dir_all(&dir);
     /// let refused = braidb::Options::new().create_if_missing(false).open(&dir);
     /// assert!(matches!(refused, Err(braidb::Error::Missing { .. })));
+    /// let db = braidb::Options::new().create_new(true).open(&dir)?;
+    /// drop(db);
+    /// let refused = braidb::Options::new().create_new(true).open(&dir);
+    /// assert!(matches!(refused, Err(braidb::Error::Exists { .. })));
     /// let refused = braidb::Options::new().memtable_bytes(1).open(&dir);
     /// assert!(matches!(refused, Err(braidb::Error::InvalidOption { option: "memtable_bytes", .. })));
     /// let refused = braidb::Options::new().open_files(15).open(&dir);
@@ -56,7 +60,7 @@ impl Options {
     /// # Errors
     ///
     /// [`Error::InvalidOption`] names an option that cannot work. [`Error::Locked`]: the database is open elsewhere.
-    /// [`Error::Missing`], [`Error::NotADatabase`], [`Error::Tier`], [`Error::Unsupported`], [`Error::Corruption`] and [`Error::Io`] name
+    /// [`Error::Missing`], [`Error::Exists`], [`Error::NotADatabase`], [`Error::Tier`], [`Error::Unsupported`], [`Error::Corruption`] and [`Error::Io`] name
     /// the file or directory.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Db> {
         self.check()?;
@@ -73,9 +77,7 @@ fn open(dir: &Path, options: Options) -> Result<Db> {
         return Err(Error::InvalidOption { option: "env", why: why.to_owned() });
     }
     let found = examine(env.fs.as_ref(), dir).map_err(|error| locked_or(&env, dir, error))?;
-    if found == Found::Nothing && !options.create_if_missing {
-        return Err(Error::Missing { path: dir.to_owned() });
-    }
+    check_found(found, dir, &options)?;
     env.fs.create_dir_all(dir).map_err(|error| Error::io("create the directory", dir, error))?;
     if found == Found::Nothing {
         sync_ancestors(&env, dir).map_err(|error| Error::io("sync the directories above", dir, error))?;
@@ -86,11 +88,20 @@ fn open(dir: &Path, options: Options) -> Result<Db> {
     let lock = DirLock::take(env.fs.as_ref(), dir)?;
     // Before this process had the lock, another one may have created a database here, or replaced the directory.
     let found = examine(env.fs.as_ref(), dir)?;
-    if found == Found::Nothing && !options.create_if_missing {
-        return Err(Error::Missing { path: dir.to_owned() });
-    }
+    check_found(found, dir, &options)?;
     let engine = Opening::new(dir, env, options).run(found, lock, &whole)?;
     Ok(Db::from_engine(Arc::new(engine), process))
+}
+
+/// Refuses to create a database, or to open one that exists, if the options say so.
+fn check_found(found: Found, dir: &Path, options: &Options) -> Result<()> {
+    match found {
+        Found::Nothing if !options.create_if_missing && !options.create_new => {
+            Err(Error::Missing { path: dir.to_owned() })
+        }
+        Found::Database if options.create_new => Err(Error::Exists { path: dir.to_owned() }),
+        _ => Ok(()),
+    }
 }
 
 /// Returns `Locked` in place of `error` if the database is open: its owner may be changing the directory at this moment.

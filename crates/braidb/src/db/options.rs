@@ -56,6 +56,7 @@ const MOST_CACHE_BYTES: u64 = 1 << 30;
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(crate) create_if_missing: bool,
+    pub(crate) create_new: bool,
     pub(crate) durability: Durability,
     pub(crate) memtable_bytes: usize,
     /// `None` for a share of the memory that the process may use.
@@ -76,6 +77,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             create_if_missing: true,
+            create_new: false,
             durability: Durability::Buffer,
             memtable_bytes: 64 << 20,
             block_cache_bytes: None,
@@ -102,6 +104,13 @@ impl Options {
     /// Whether a missing database is created. Default: true.
     pub fn create_if_missing(mut self, yes: bool) -> Options {
         self.create_if_missing = yes;
+        self
+    }
+
+    /// Whether the database must be a new one: an open then refuses one that exists ([`Error::Exists`]), and creates a missing one, whatever
+    /// [`create_if_missing`](Options::create_if_missing) says. Default: false.
+    pub fn create_new(mut self, yes: bool) -> Options {
+        self.create_new = yes;
         self
     }
 

@@ -50,6 +50,16 @@ impl Snapshot {
         self.db.get_as_of(family.check_of(&self.db)?, key.as_ref(), self.seq)
     }
 
+    /// Whether `key` had a value in the default family at the moment of the snapshot.
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.db.engine()?.contains(FamilyId::DEFAULT, key.as_ref(), Some(self.seq))
+    }
+
+    /// Whether `key` had a value in `family` at the moment of the snapshot.
+    pub fn contains_key_in(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.db.engine()?.contains(family.check_of(&self.db)?, key.as_ref(), Some(self.seq))
+    }
+
     /// All entries of the default family at the moment of the snapshot.
     pub fn iter(&self) -> Iter {
         self.range(..)

@@ -108,6 +108,15 @@ impl EncodedBatch {
         self.count += 1;
     }
 
+    /// Adds the entries of another commit behind those of this one.
+    pub fn append(&mut self, other: &EncodedBatch) {
+        assert!(!self.has_numbers && !other.has_numbers, "both are commits");
+        self.list.extend_from_slice(&other.list);
+        self.values.extend_from_slice(&other.values);
+        self.count += other.count;
+        self.has_puts |= other.has_puts;
+    }
+
     /// Empties the batch and keeps its memory.
     pub fn clear(&mut self) {
         self.list.clear();

@@ -134,6 +134,7 @@ impl Trial {
             82..92 => self.use_overlay(),
             92..94 => self.conflict_then_commit(),
             94 => self.client.db.flush().map_err(failed),
+            97 => self.read_keys(),
             95 if self.rng.one_in(4) => self.client.db.compact().map_err(failed),
             95 => self.compare(),
             96 if self.rng.one_in(3) => self.reopen(),
@@ -486,6 +487,29 @@ impl Trial {
             };
             compare_entry(got, wanted.as_ref(), "an iterator of an overlay")?;
             self.tally.add("overlay steps", 1);
+        }
+        Ok(())
+    }
+
+    /// Reads the keys of a range alone, from both ends, of a snapshot too.
+    fn read_keys(&mut self) -> Verdict {
+        let (family, (low, high)) = (self.rng.below(FAMILIES.len() as u64) as usize, self.draw_span());
+        let span = Span::Range(low, high);
+        let snapshot = self.client.db.snapshot();
+        let mut keys = self.client.scan(family, &span, self.rng.one_in(2).then_some(&snapshot)).keys();
+        let mut wanted: std::collections::VecDeque<_> = entries_of(&self.state, family, &span).into();
+        loop {
+            let (got, wanted) = match self.rng.one_in(2) {
+                true => (keys.next_back(), wanted.pop_back()),
+                false => (keys.next(), wanted.pop_front()),
+            };
+            let got = got.transpose().map_err(failed)?;
+            same(got.as_deref(), wanted.as_ref().map(|(key, _)| &key[..]), "an iterator of keys")?;
+            let Some(key) = got else { break };
+            if !snapshot.contains_key_in(self.client.family(family), key).map_err(failed)? {
+                return Err(Failure::new("a snapshot lacks a key that it shows"));
+            }
+            self.tally.add("keys", 1);
         }
         Ok(())
     }

@@ -54,6 +54,7 @@ impl Runner {
         }
         refused("column_family", db.column_family("default"))?;
         refused("next", db.iter().next().transpose())?;
+        refused("keys", db.iter().keys().next().transpose())?;
         refused("persist", db.persist(Durability::Sync))?;
         refused("flush", db.flush())?;
         refused("compact", db.compact())?;
