@@ -1,6 +1,7 @@
 //! Reading one view: a get that stops at its first hit, and scans in both directions.
 
 mod ahead;
+mod backward;
 mod get;
 mod lengths;
 mod payers;
