@@ -229,8 +229,9 @@ impl<W: Walk> Scan<W> {
 pub struct ForwardWalk {
     merge: ViewCursor,
     at: SeqNo,
-    /// The last key decided, and the number of its version that decided; the walk passes over its older versions.
+    /// The last key decided, unless the merge stands at it: then the merge has the key.
     key: KeyBuffer,
+    /// The number of the version that decided; the walk passes over older versions of its key.
     seq: SeqNo,
     /// Whether the version that decided lies in a table.
     is_in_table: bool,
@@ -330,63 +331,33 @@ impl ForwardWalk {
     }
 
     /// Takes the key of the merge as the next one decided.
-    #[inline(always)]
     fn decide(&mut self) {
         self.started = true;
         self.key.set(self.merge.key());
-        self.seq = self.merge.seq();
-        self.is_in_table = self.merge.is_in_table();
         self.payers.key();
+        self.decide_by_version();
         self.count.first_key.get_or_insert_with(|| KeyBuffer::of(&self.key));
     }
-}
 
-impl Walk for ForwardWalk {
-    fn count(&self) -> &Count {
-        &self.count
-    }
-
-    fn garbage(&self) -> &GarbageCount {
-        &self.payers.garbage
-    }
-
-    fn dead_entries(&self) -> u64 {
-        self.trail.all_steps()
-    }
-
-    fn last_key(&self) -> Option<&[u8]> {
-        self.started.then_some(self.key.as_slice())
-    }
-
-    #[inline]
-    fn key(&self) -> &[u8] {
-        &self.key
-    }
-
+    /// Takes the version of the merge as the one that decided.
     #[inline(always)]
-    fn take_value(&mut self) -> LazyValue {
-        assert!(self.is_on_entry, "the walk found an entry");
-        self.merge.lazy_value()
+    fn decide_by_version(&mut self) {
+        self.seq = self.merge.seq();
+        self.is_in_table = self.merge.is_in_table();
     }
 
-    #[inline]
-    fn entry(&mut self) -> Result<(&[u8], &[u8])> {
-        assert!(self.is_on_entry, "the walk found an entry");
-        self.merge.fetch()?;
-        Ok((&self.key, self.merge.value()))
-    }
-
-    #[inline]
-    fn is_in_value_file(&self) -> bool {
-        self.is_on_entry && self.merge.is_in_value_file()
-    }
-
-    // `Scan::step` calls this function in two places. The compiler would inline neither call by itself.
+    /// Whether the merge, which stood at an entry of the walk before, came to the next one: a living version of another key.
     #[inline(always)]
-    fn step(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<bool> {
-        if mem::take(&mut self.is_on_entry) {
-            self.merge.next()?;
-        }
+    fn is_at_next(&self, within: impl Fn(&[u8]) -> bool) -> bool {
+        self.merge.valid()
+            && !self.merge.continues_key()
+            && self.merge.seq() <= self.at
+            && self.merge.kind() == EntryKind::Put
+            && within(self.merge.key())
+    }
+
+    /// Moves from the last key decided to the next entry.
+    fn search(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<bool> {
         let mut versions = 0;
         while self.merge.valid() && !self.is_at_end {
             let decided = self.started && self.merge.key() == self.key.as_slice();
@@ -427,6 +398,66 @@ impl Walk for ForwardWalk {
         }
         self.has_ended = true;
         Ok(false)
+    }
+}
+
+impl Walk for ForwardWalk {
+    fn count(&self) -> &Count {
+        &self.count
+    }
+
+    fn garbage(&self) -> &GarbageCount {
+        &self.payers.garbage
+    }
+
+    fn dead_entries(&self) -> u64 {
+        self.trail.all_steps()
+    }
+
+    fn last_key(&self) -> Option<&[u8]> {
+        self.started.then_some(self.key())
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        if self.is_on_entry { self.merge.key() } else { &self.key }
+    }
+
+    #[inline(always)]
+    fn take_value(&mut self) -> LazyValue {
+        assert!(self.is_on_entry, "the walk found an entry");
+        self.merge.lazy_value()
+    }
+
+    #[inline]
+    fn entry(&mut self) -> Result<(&[u8], &[u8])> {
+        assert!(self.is_on_entry, "the walk found an entry");
+        self.merge.fetch()?;
+        Ok((self.merge.key(), self.merge.value()))
+    }
+
+    #[inline]
+    fn is_in_value_file(&self) -> bool {
+        self.is_on_entry && self.merge.is_in_value_file()
+    }
+
+    // `Scan::step` calls this function in two places. The compiler would inline neither call by itself.
+    #[inline(always)]
+    fn step(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<bool> {
+        if mem::take(&mut self.is_on_entry) {
+            let moved = self.merge.next();
+            // Mostly the next entry follows at once. Then the last key is not needed any more, and is not copied.
+            if moved.is_ok() && self.is_at_next(&within) {
+                self.decide_by_version();
+                self.is_on_entry = true;
+                self.count.entries_returned += 1;
+                return Ok(true);
+            }
+            self.key.set(self.merge.key_before());
+            self.payers.key();
+            moved?;
+        }
+        self.search(within)
     }
 
     fn leave_gap(&mut self, far: &Bound<Vec<u8>>) {

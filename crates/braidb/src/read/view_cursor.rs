@@ -86,7 +86,7 @@ impl Parts {
         self.opened.clear();
         self.replace_sources(0..self.merge.sources().len());
         self.levels.clear();
-        self.merge.free_large_key(spare::MOST_KEPT_BYTES);
+        self.merge.free_large_keys(spare::MOST_KEPT_BYTES);
         self.runs.truncate(KEPT_RUNS);
         self.runs.shrink_to(KEPT_RUNS);
     }
@@ -256,6 +256,18 @@ impl ViewCursor {
         self.parts.merge.key()
     }
 
+    /// The key of the entry from which the last movement came, also if the movement failed or came to the end.
+    #[inline]
+    pub fn key_before(&self) -> &[u8] {
+        self.parts.merge.key_before()
+    }
+
+    /// Whether the entry from which the last movement came has the key of the current entry.
+    #[inline]
+    pub fn continues_key(&self) -> bool {
+        self.parts.merge.continues_key()
+    }
+
     // A scan contains its step twice, with all methods of its sources. The compiler would inline none of these methods by itself.
     #[inline(always)]
     pub fn seq(&self) -> SeqNo {
@@ -416,8 +428,14 @@ mod tests {
     fn walk(cursor: &mut ViewCursor, backward: bool, most: usize) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         while cursor.valid() && rows.len() < most {
-            rows.push(row(cursor));
-            if backward { cursor.prev()? } else { cursor.next()? }
+            let (key, seq) = row(cursor);
+            let moved = if backward { cursor.prev() } else { cursor.next() };
+            assert_eq!(cursor.key_before(), key);
+            moved?;
+            if cursor.valid() {
+                assert_eq!(cursor.continues_key(), cursor.key() == key);
+            }
+            rows.push((key, seq));
         }
         Ok(rows)
     }

@@ -31,6 +31,8 @@ pub struct MergeCursor<C = Box<dyn Cursor>> {
     tree: Vec<Head>,
     /// The winner's key, while there is one: the base of the next codes.
     key: Vec<u8>,
+    /// The key of the entry from which the last movement came.
+    key_before: Vec<u8>,
     /// With a code below this bound the last winner wins again. It is the least code on its way up, or `Code::EQUAL`, the least of all
     /// codes, if that is unknown.
     bound: Code,
@@ -59,7 +61,8 @@ impl<C: Cursor> Default for MergeCursor<C> {
 impl<C: Cursor> MergeCursor<C> {
     pub fn new(sources: Vec<C>) -> MergeCursor<C> {
         assert!(sources.len() < u32::MAX as usize, "a merge has less than 2^32 - 1 sources");
-        MergeCursor { sources, tree: Vec::new(), key: Vec::new(), bound: Code::EQUAL, backward: false }
+        let (tree, key, key_before) = (Vec::new(), Vec::new(), Vec::new());
+        MergeCursor { sources, tree, key, key_before, bound: Code::EQUAL, backward: false }
     }
 
     fn source(&self, head: &Head) -> &C {
@@ -131,8 +134,10 @@ impl<C: Cursor> MergeCursor<C> {
     /// Moves the winner and finds the next one.
     #[inline]
     fn advance(&mut self, step: impl FnOnce(&mut C) -> Result<()>) -> Result<()> {
-        let source = self.tree[0].source;
+        let winner = &mut self.tree[0];
+        let source = winner.source;
         let cursor = &mut self.sources[source as usize];
+        mem::swap(&mut self.key, &mut self.key_before);
         match step(cursor) {
             Err(error) if !mutant!("iterator_error_swallowed") => {
                 self.tree.clear();
@@ -140,8 +145,9 @@ impl<C: Cursor> MergeCursor<C> {
             }
             Ok(()) if cursor.valid() => {
                 let key = cursor.key();
-                let code = Code::new(&self.key, key, self.backward);
+                let code = Code::new(&self.key_before, key, self.backward);
                 if code < self.bound {
+                    winner.code = code;
                     self.key.clear();
                     self.key.extend_from_slice(key);
                 } else {
@@ -192,11 +198,26 @@ impl<C: Cursor> MergeCursor<C> {
         self.tree[0].source as usize
     }
 
-    /// Frees the buffer of the key if it has more than `most_bytes`. The cursor is not valid until it was positioned.
-    pub fn free_large_key(&mut self, most_bytes: usize) {
+    /// The key of the entry from which the last movement came, also if the movement failed or came to the end.
+    #[inline]
+    pub fn key_before(&self) -> &[u8] {
+        &self.key_before
+    }
+
+    /// Whether the entry from which the last movement came has the key of the current entry.
+    #[inline]
+    pub fn continues_key(&self) -> bool {
+        // The winner's code is against the winner before it.
+        self.tree[0].code == Code::EQUAL
+    }
+
+    /// Frees buffers of keys that have more than `most_bytes`. The cursor is not valid until it was positioned.
+    pub fn free_large_keys(&mut self, most_bytes: usize) {
         self.tree.clear();
-        if self.key.capacity() > most_bytes {
-            self.key = Vec::new();
+        for key in [&mut self.key, &mut self.key_before] {
+            if key.capacity() > most_bytes {
+                *key = Vec::new();
+            }
         }
     }
 
@@ -390,11 +411,16 @@ mod tests {
         MergeCursor::new((0..3).map(list).collect())
     }
 
-    fn collect(merge: &mut impl Cursor, backward: bool) -> Result<Vec<Entry>> {
-        let mut seen = Vec::new();
+    fn collect<C: Cursor>(merge: &mut MergeCursor<C>, backward: bool) -> Result<Vec<Entry>> {
+        let mut seen: Vec<Entry> = Vec::new();
         while merge.valid() {
-            seen.push((merge.key().to_vec(), merge.seq()));
-            if backward { merge.prev()? } else { merge.next()? }
+            let key = merge.key().to_vec();
+            let before = seen.last().map(|(key, _)| key);
+            assert_eq!(merge.continues_key(), before == Some(&key));
+            seen.push((key.clone(), merge.seq()));
+            let moved = if backward { merge.prev() } else { merge.next() };
+            assert_eq!(merge.key_before(), key);
+            moved?;
         }
         Ok(seen)
     }
