@@ -17,11 +17,13 @@ use std::ops::Bound;
 pub struct BackwardWalk {
     merge: ViewCursor,
     at: SeqNo,
-    /// The last key decided, and the one decided before it.
+    /// The last key decided, unless the merge stands at it: then the merge has the key. And the one decided before it.
     key: KeyBuffer,
     key_before: KeyBuffer,
     started: bool,
-    /// The value of the entry that the last step found, until it is taken.
+    /// The merge stands at the entry that the last step found.
+    is_on_entry: bool,
+    /// If the merge had to leave the entry to decide: its value, until it is taken.
     value: Option<LazyValue>,
     /// A jump found that no living key comes before.
     is_at_end: bool,
@@ -71,6 +73,7 @@ impl BackwardWalk {
             key: KeyBuffer::new(),
             key_before: KeyBuffer::new(),
             started: false,
+            is_on_entry: false,
             value: None,
             is_at_end,
             has_ended: false,
@@ -101,58 +104,35 @@ impl BackwardWalk {
         }
         Ok(())
     }
-}
 
-impl Walk for BackwardWalk {
-    fn count(&self) -> &Count {
-        &self.count
-    }
-
-    fn garbage(&self) -> &GarbageCount {
-        &self.payers.garbage
-    }
-
-    fn dead_entries(&self) -> u64 {
-        self.trail.all_steps()
-    }
-
-    fn last_key(&self) -> Option<&[u8]> {
-        self.started.then_some(self.key.as_slice())
-    }
-
-    fn key(&self) -> &[u8] {
-        &self.key
-    }
-
-    fn take_value(&mut self) -> LazyValue {
-        self.value.take().expect("the walk found an entry")
-    }
-
-    fn entry(&mut self) -> Result<(&[u8], &[u8])> {
-        let value = self.value.as_mut().expect("the walk found an entry");
-        if let LazyValue::InBody(InBody { body, handle }) = value {
-            *value = LazyValue::Pinned(body.read(handle)?);
-        }
-        match value {
-            LazyValue::Pinned(value) => Ok((&self.key, value)),
-            LazyValue::Failed(error) => Err(error.clone()),
-            LazyValue::InBody(_) => unreachable!("it was read above"),
+    /// Ends the trail, if there is one, behind the last key decided, which the reader sees.
+    fn end_trail(&mut self) {
+        if !self.trail.is_idle() && self.trail.end_backward(successor(&self.key)) {
+            self.merge.keep();
         }
     }
 
-    fn is_in_value_file(&self) -> bool {
-        matches!(&self.value, Some(LazyValue::InBody(value)) if value.body.is_read_ahead())
+    /// Whether the merge, which came to another key, is known to stand at the version that the reader sees.
+    #[inline]
+    fn is_at_newest(&self) -> bool {
+        self.merge.seq() <= self.at && self.merge.kind() == EntryKind::Put && self.merge.is_last_of_key()
     }
 
-    fn step(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<bool> {
-        self.value = None;
+    /// Moves from the last key decided to the next entry.
+    fn search(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<bool> {
         while self.merge.valid() && !self.is_at_end && within(self.merge.key()) {
             mem::swap(&mut self.key, &mut self.key_before);
             let has_before = mem::replace(&mut self.started, true);
             self.key.set(self.merge.key());
             self.count.first_key.get_or_insert_with(|| KeyBuffer::of(&self.key));
-            let mut newest: Option<LazyValue> = None;
             self.payers.key();
+            if self.is_at_newest() {
+                self.end_trail();
+                self.is_on_entry = true;
+                self.count.entries_returned += 1;
+                return Ok(true);
+            }
+            let mut newest: Option<LazyValue> = None;
             let mut versions = 0;
             let mut is_older_in_table = false;
             while self.merge.valid() && self.merge.key() == self.key.as_slice() {
@@ -170,9 +150,7 @@ impl Walk for BackwardWalk {
                 self.merge.prev()?;
             }
             if let Some(value) = newest {
-                if !self.trail.is_idle() && self.trail.end_backward(successor(&self.key)) {
-                    self.merge.keep();
-                }
+                self.end_trail();
                 self.count.entries_returned += 1;
                 self.value = Some(value);
                 return Ok(true);
@@ -183,6 +161,76 @@ impl Walk for BackwardWalk {
         }
         self.has_ended = true;
         Ok(false)
+    }
+}
+
+impl Walk for BackwardWalk {
+    fn count(&self) -> &Count {
+        &self.count
+    }
+
+    fn garbage(&self) -> &GarbageCount {
+        &self.payers.garbage
+    }
+
+    fn dead_entries(&self) -> u64 {
+        self.trail.all_steps()
+    }
+
+    fn last_key(&self) -> Option<&[u8]> {
+        self.started.then_some(self.key())
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        if self.is_on_entry { self.merge.key() } else { &self.key }
+    }
+
+    fn take_value(&mut self) -> LazyValue {
+        if self.is_on_entry {
+            self.merge.lazy_value()
+        } else {
+            self.value.take().expect("the walk found an entry")
+        }
+    }
+
+    fn entry(&mut self) -> Result<(&[u8], &[u8])> {
+        if self.is_on_entry {
+            self.merge.fetch()?;
+            return Ok((self.merge.key(), self.merge.value()));
+        }
+        let value = self.value.as_mut().expect("the walk found an entry");
+        if let LazyValue::InBody(InBody { body, handle }) = value {
+            *value = LazyValue::Pinned(body.read(handle)?);
+        }
+        match value {
+            LazyValue::Pinned(value) => Ok((&self.key, value)),
+            LazyValue::Failed(error) => Err(error.clone()),
+            LazyValue::InBody(_) => unreachable!("it was read above"),
+        }
+    }
+
+    fn is_in_value_file(&self) -> bool {
+        match &self.value {
+            Some(LazyValue::InBody(value)) => value.body.is_read_ahead(),
+            _ => self.is_on_entry && self.merge.is_in_value_file(),
+        }
+    }
+
+    fn step(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<bool> {
+        self.value = None;
+        if mem::take(&mut self.is_on_entry) {
+            let moved = self.merge.prev();
+            // Mostly the next entry follows at once. Then the last key is not needed any more, and is not copied.
+            if moved.is_ok() && self.merge.valid() && self.is_at_newest() && within(self.merge.key()) {
+                self.is_on_entry = true;
+                self.count.entries_returned += 1;
+                return Ok(true);
+            }
+            self.key.set(self.merge.key_before());
+            moved?;
+        }
+        self.search(within)
     }
 
     fn leave_gap(&mut self, far: &Bound<Vec<u8>>) {

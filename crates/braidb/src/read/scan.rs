@@ -5,7 +5,7 @@
 //!
 //! A merge delivers every version of every key. In a forward walk the newest visible version of a key comes before its older ones. So the
 //! walk takes the first version that the reader may see and passes over the rest. In a backward walk the oldest version comes first. So the
-//! walk keeps the latest version that the reader may see until the key changes.
+//! walk keeps the latest version that the reader may see until the key changes. It stays at a version if the merge knows it to be the last.
 
 use super::ahead::{Ahead, Waiting};
 use super::backward::BackwardWalk;

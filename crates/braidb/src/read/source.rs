@@ -179,6 +179,11 @@ impl Cursor for Source {
     }
 
     #[inline]
+    fn is_last_of_key(&self) -> bool {
+        of_part!(self, cursor => cursor.is_last_of_key())
+    }
+
+    #[inline]
     fn fetch(&mut self) -> Result<()> {
         of_part!(self, cursor => cursor.fetch())
     }

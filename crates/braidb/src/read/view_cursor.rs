@@ -284,6 +284,12 @@ impl ViewCursor {
         self.parts.merge.lazy_value()
     }
 
+    /// Whether this version is known to be the last one of its key in the direction of the walk.
+    #[inline]
+    pub fn is_last_of_key(&self) -> bool {
+        self.parts.merge.is_last_of_key()
+    }
+
     /// Whether the value of the current entry lies in a value file.
     #[inline]
     pub fn is_in_value_file(&self) -> bool {
@@ -428,12 +434,13 @@ mod tests {
     fn walk(cursor: &mut ViewCursor, backward: bool, most: usize) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         while cursor.valid() && rows.len() < most {
-            let (key, seq) = row(cursor);
+            let ((key, seq), is_last) = (row(cursor), cursor.is_last_of_key());
             let moved = if backward { cursor.prev() } else { cursor.next() };
             assert_eq!(cursor.key_before(), key);
             moved?;
             if cursor.valid() {
                 assert_eq!(cursor.continues_key(), cursor.key() == key);
+                assert!(!is_last || !cursor.continues_key());
             }
             rows.push((key, seq));
         }

@@ -438,6 +438,12 @@ impl Cursor for TableCursor {
         self.at().1.kind
     }
 
+    /// Known backward, while the interval has entries left.
+    #[inline]
+    fn is_last_of_key(&self) -> bool {
+        self.interval.last().is_some_and(|next| self.keys[next.key.clone()] != *self.key())
+    }
+
     #[inline]
     fn fetch(&mut self) -> Result<()> {
         let (loaded, version) = self.at();

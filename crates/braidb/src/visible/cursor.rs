@@ -179,6 +179,10 @@ pub trait Cursor: Send {
     fn key(&self) -> &[u8];
     fn seq(&self) -> SeqNo;
     fn kind(&self) -> EntryKind;
+    /// Whether this version is known to be the last one of its key in the direction of the walk. A cursor does not move to find out.
+    fn is_last_of_key(&self) -> bool {
+        false
+    }
     /// Reads the value of this entry, if it lies in another file than its key.
     fn fetch(&mut self) -> Result<()> {
         Ok(())
@@ -247,6 +251,11 @@ impl<C: Cursor + ?Sized> Cursor for Box<C> {
     #[inline]
     fn kind(&self) -> EntryKind {
         (**self).kind()
+    }
+
+    #[inline]
+    fn is_last_of_key(&self) -> bool {
+        (**self).is_last_of_key()
     }
 
     #[inline]

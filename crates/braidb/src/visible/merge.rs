@@ -180,6 +180,18 @@ impl<C: Cursor> MergeCursor<C> {
         self.take_key();
     }
 
+    /// Whether no other source stands at the winner's key: the first one of these lost to the winner.
+    fn is_above_losers(&self) -> bool {
+        let mut node = (self.sources.len() + self.winner_index()) / 2;
+        while node > 0 {
+            if self.tree[node].code == Code::EQUAL {
+                return false;
+            }
+            node /= 2;
+        }
+        true
+    }
+
     fn take_key(&mut self) {
         self.key.clear();
         if self.valid() {
@@ -298,6 +310,11 @@ impl<C: Cursor> Cursor for MergeCursor<C> {
     }
 
     #[inline]
+    fn is_last_of_key(&self) -> bool {
+        self.winner().is_last_of_key() && (self.bound > Code::EQUAL || self.is_above_losers())
+    }
+
+    #[inline]
     fn fetch(&mut self) -> Result<()> {
         let source = self.tree[0].source;
         self.sources[source as usize].fetch()
@@ -390,6 +407,10 @@ mod tests {
         fn kind(&self) -> EntryKind {
             EntryKind::Put
         }
+        // Asked for in walks backward.
+        fn is_last_of_key(&self) -> bool {
+            self.at == 0 || self.entries[self.at - 1].0 != self.entries[self.at].0
+        }
         fn value(&self) -> &[u8] {
             b""
         }
@@ -418,9 +439,13 @@ mod tests {
             let before = seen.last().map(|(key, _)| key);
             assert_eq!(merge.continues_key(), before == Some(&key));
             seen.push((key.clone(), merge.seq()));
+            let is_last = merge.is_last_of_key();
             let moved = if backward { merge.prev() } else { merge.next() };
             assert_eq!(merge.key_before(), key);
             moved?;
+            if backward {
+                assert_eq!(is_last, !merge.valid() || !merge.continues_key());
+            }
         }
         Ok(seen)
     }

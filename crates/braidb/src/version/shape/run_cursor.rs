@@ -207,6 +207,11 @@ impl Cursor for RunCursor {
     }
 
     #[inline]
+    fn is_last_of_key(&self) -> bool {
+        self.now().is_last_of_key()
+    }
+
+    #[inline]
     fn fetch(&mut self) -> Result<()> {
         self.now_mut().fetch()
     }
