@@ -184,26 +184,26 @@ impl Cursor {
 
     fn step_forward(&mut self) -> Result<bool> {
         let (Some(range), Place::Forward(walk)) = (&self.range, &mut self.place) else { return Ok(false) };
-        let moved = range.check().and_then(|()| walk.advance(|key| !range.is_behind(key)));
-        self.moved(moved, Place::BehindLast)
+        match range.check().and_then(|()| walk.advance(|key| !range.is_behind(key))) {
+            Ok(true) => Ok(true),
+            moved => self.moved_off(moved, Place::BehindLast),
+        }
     }
 
     fn step_backward(&mut self) -> Result<bool> {
         let (Some(range), Place::Backward(walk)) = (&self.range, &mut self.place) else { return Ok(false) };
-        let moved = range.check().and_then(|()| walk.advance(|key| !range.is_before(key)));
-        self.moved(moved, Place::BeforeFirst)
+        match range.check().and_then(|()| walk.advance(|key| !range.is_before(key))) {
+            Ok(true) => Ok(true),
+            moved => self.moved_off(moved, Place::BeforeFirst),
+        }
     }
 
-    /// Ends the walk unless it moved to an entry.
-    #[inline]
-    fn moved(&mut self, moved: Result<bool>, beyond: Place) -> Result<bool> {
-        match moved {
-            Ok(true) => {}
-            Ok(false) => {
-                self.end_walk();
-                self.place = beyond;
-            }
-            Err(_) => self.end_walk(),
+    /// Ends the walk, which did not move to an entry.
+    #[inline(never)]
+    fn moved_off(&mut self, moved: Result<bool>, beyond: Place) -> Result<bool> {
+        self.end_walk();
+        if moved.is_ok() {
+            self.place = beyond;
         }
         moved
     }

@@ -115,7 +115,8 @@ impl BackwardWalk {
     /// Whether the merge, which came to another key, is known to stand at the version that the reader sees.
     #[inline]
     fn is_at_newest(&self) -> bool {
-        self.merge.seq() <= self.at && self.merge.kind() == EntryKind::Put && self.merge.is_last_of_key()
+        let (seq, kind) = self.merge.version();
+        seq <= self.at && kind == EntryKind::Put && self.merge.is_last_of_key()
     }
 
     /// Moves from the last key decided to the next entry.

@@ -183,11 +183,17 @@ impl<W: Walk> Scan<W> {
     /// Moves a cursor to the next entry. Returns whether there is one whose key is `within` the range. Reads no value.
     #[inline]
     pub fn advance(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<bool> {
+        if self.waiting.is_some() && self.advance_ahead()? { Ok(true) } else { self.walk.step(within) }
+    }
+
+    /// Moves a cursor that stands on an entry that was read ahead. Returns whether the next one was read ahead too.
+    #[inline(never)]
+    fn advance_ahead(&mut self) -> Result<bool> {
         if let Some(left) = self.waiting.take() {
             self.ahead.leave(&left);
         }
         self.waiting = self.ahead.take_key().transpose()?;
-        if self.waiting.is_some() { Ok(true) } else { self.walk.step(within) }
+        Ok(self.waiting.is_some())
     }
 
     /// The key of the entry on which the cursor stands.
@@ -335,25 +341,15 @@ impl ForwardWalk {
         self.started = true;
         self.key.set(self.merge.key());
         self.payers.key();
-        self.decide_by_version();
+        self.decide_by(self.merge.seq());
         self.count.first_key.get_or_insert_with(|| KeyBuffer::of(&self.key));
     }
 
-    /// Takes the version of the merge as the one that decided.
+    /// Takes the version of the merge, which has this number, as the one that decided.
     #[inline(always)]
-    fn decide_by_version(&mut self) {
-        self.seq = self.merge.seq();
+    fn decide_by(&mut self, seq: SeqNo) {
+        self.seq = seq;
         self.is_in_table = self.merge.is_in_table();
-    }
-
-    /// Whether the merge, which stood at an entry of the walk before, came to the next one: a living version of another key.
-    #[inline(always)]
-    fn is_at_next(&self, within: impl Fn(&[u8]) -> bool) -> bool {
-        self.merge.valid()
-            && !self.merge.continues_key()
-            && self.merge.seq() <= self.at
-            && self.merge.kind() == EntryKind::Put
-            && within(self.merge.key())
     }
 
     /// Moves from the last key decided to the next entry.
@@ -447,11 +443,14 @@ impl Walk for ForwardWalk {
         if mem::take(&mut self.is_on_entry) {
             let moved = self.merge.next();
             // Mostly the next entry follows at once. Then the last key is not needed any more, and is not copied.
-            if moved.is_ok() && self.is_at_next(&within) {
-                self.decide_by_version();
-                self.is_on_entry = true;
-                self.count.entries_returned += 1;
-                return Ok(true);
+            if moved.is_ok() && self.merge.valid() && !self.merge.continues_key() {
+                let (seq, kind) = self.merge.version();
+                if seq <= self.at && kind == EntryKind::Put && within(self.merge.key()) {
+                    self.decide_by(seq);
+                    self.is_on_entry = true;
+                    self.count.entries_returned += 1;
+                    return Ok(true);
+                }
             }
             self.key.set(self.merge.key_before());
             self.payers.key();

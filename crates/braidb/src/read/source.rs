@@ -119,6 +119,12 @@ impl Source {
         if let Source::Run(run) = self { run.land(key) } else { self.seek(key) }
     }
 
+    /// Sequence number and kind of the current entry.
+    #[inline(always)]
+    pub fn version(&self) -> (SeqNo, EntryKind) {
+        of_part!(self, cursor => (cursor.seq(), cursor.kind()))
+    }
+
     /// Whether the entries lie in tables, instead of memory.
     #[inline]
     pub fn is_in_table(&self) -> bool {

@@ -279,6 +279,12 @@ impl ViewCursor {
         self.parts.merge.kind()
     }
 
+    /// [`ViewCursor::seq`] and [`ViewCursor::kind`] for one look at the source.
+    #[inline(always)]
+    pub fn version(&self) -> (SeqNo, EntryKind) {
+        self.parts.merge.winner().version()
+    }
+
     #[inline(always)]
     pub fn lazy_value(&self) -> LazyValue {
         self.parts.merge.lazy_value()

@@ -177,13 +177,23 @@ impl Cursor for RunCursor {
 
     #[inline]
     fn next(&mut self) -> Result<()> {
-        let outcome = self.now_mut().next().and_then(|()| self.skip_forward());
-        self.guard(outcome)
+        match self.now_mut().next() {
+            Ok(()) if self.valid() => Ok(()),
+            moved => {
+                let outcome = moved.and_then(|()| self.skip_forward());
+                self.guard(outcome)
+            }
+        }
     }
 
     fn prev(&mut self) -> Result<()> {
-        let outcome = self.now_mut().prev().and_then(|()| self.skip_backward());
-        self.guard(outcome)
+        match self.now_mut().prev() {
+            Ok(()) if self.valid() => Ok(()),
+            moved => {
+                let outcome = moved.and_then(|()| self.skip_backward());
+                self.guard(outcome)
+            }
+        }
     }
 
     #[inline]
