@@ -44,6 +44,10 @@ pub const ALL: &[(&str, &str)] = &[
     ("hot_versions_lost_under_snapshot", "5: what a snapshot sees of a hot key goes to L0"),
     ("increment_committed_twice", "7: each increment of a merge replaces its inputs in one edit, once"),
     ("cursor_turn_repeats_a_key", "8: a cursor that turns shows each key of its view once"),
+    (
+        "older_version_shown_backward",
+        "7: a walk backward shows the newest version of a key that its reader sees",
+    ),
     ("fence_behind_its_key", "7: a scan meets the newest version of a key first"),
     ("iterator_error_swallowed", "14: an error of one source ends the whole scan"),
     ("l0_handed_over_out_of_order", "7: a newer table of L0 does not pass an older one that it overlaps"),

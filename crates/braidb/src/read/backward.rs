@@ -7,6 +7,7 @@ use super::trail::Trail;
 use super::view_cursor::ViewCursor;
 use crate::base::error::Result;
 use crate::base::ids::SeqNo;
+use crate::base::mutant::mutant;
 use crate::memory::view::FamilyView;
 use crate::visible::gaps::{Jump, successor};
 use crate::visible::{EntryKind, InBody, LazyValue};
@@ -116,7 +117,8 @@ impl BackwardWalk {
     #[inline]
     fn is_at_newest(&self) -> bool {
         let (seq, kind) = self.merge.version();
-        seq <= self.at && kind == EntryKind::Put && self.merge.is_last_of_key()
+        let is_last = self.merge.is_last_of_key() || mutant!("older_version_shown_backward");
+        seq <= self.at && kind == EntryKind::Put && is_last
     }
 
     /// Moves from the last key decided to the next entry.
