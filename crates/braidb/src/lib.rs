@@ -103,6 +103,7 @@ pub mod stats {
         CellTree, Counts, Extent, FamilyStats, FamilyTree, Forecast, HotKeyPeriod, HotKeyStats, LayoutStats,
         LevelForecast, LevelStats, LevelTree, Load, LogStats, RunTree, SliceTree, Stats, ValueFileStats,
     };
+    pub use crate::read::RangeEstimate;
     pub use crate::table::Reason;
 }
 

@@ -10,6 +10,7 @@ use crate::base::error::Result;
 use crate::base::ids::{FamilyId, SeqNo};
 use crate::base::key::prefix_bounds;
 use crate::base::value::Value;
+use crate::read::{self, RangeEstimate};
 
 impl Db {
     /// Sets `key` to `value` in the default family. The [`Durability`] of the options says what success promises.
@@ -187,6 +188,40 @@ impl Db {
         engine.commit_batch(encoded, None, durability)?;
         batch.written();
         Ok(())
+    }
+
+    /// Estimates what a range of the default family holds. Entries in memory are counted; of tables the indices are asked, and no block is read.
+    /// Entries that newer ones hide are counted until a merge drops them.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-estimate-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// for number in 0..100_000u32 {
+    ///     db.put(number.to_be_bytes(), "value")?;
+    /// }
+    /// db.flush()?;
+    /// let quarter = db.estimate(0u32.to_be_bytes()..25_000u32.to_be_bytes())?;
+    /// assert!((24_000..26_000).contains(&quarter.entries), "{quarter:?}");
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::get`], where a table has to be opened.
+    pub fn estimate(&self, range: impl IntoBounds) -> Result<RangeEstimate> {
+        self.estimate_at(FamilyId::DEFAULT, &range.into_bounds())
+    }
+
+    pub(crate) fn estimate_at(&self, family: FamilyId, (low, high): &Bounds) -> Result<RangeEstimate> {
+        let engine = self.engine()?;
+        let view = engine.view()?;
+        let (low, high) = (low.as_ref().map(Vec::as_slice), high.as_ref().map(Vec::as_slice));
+        let estimated = read::estimate(&view.families[family.0 as usize], (low, high));
+        drop(view);
+        engine.reader_ended();
+        estimated
     }
 
     /// All entries of the default family, in key order, from both ends.

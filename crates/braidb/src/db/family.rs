@@ -8,6 +8,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::FamilyId;
 use crate::base::key::prefix_bounds;
 use crate::base::value::Value;
+use crate::read::RangeEstimate;
 use std::fmt;
 use std::sync::Arc;
 
@@ -104,6 +105,11 @@ impl ColumnFamily {
     /// As [`Db::prefix`].
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
         self.db.range_at(self.id, prefix_bounds(prefix.as_ref()), None)
+    }
+
+    /// As [`Db::estimate`].
+    pub fn estimate(&self, range: impl IntoBounds) -> Result<RangeEstimate> {
+        self.db.estimate_at(self.id, &range.into_bounds())
     }
 
     /// As [`Db::first`].

@@ -2,6 +2,7 @@
 
 mod ahead;
 mod backward;
+mod estimate;
 mod get;
 mod lengths;
 mod payers;
@@ -14,6 +15,7 @@ mod view_cursor;
 
 use crate::version::usage::rent::CHARGED_BITS;
 
+pub use estimate::{RangeEstimate, estimate};
 pub use get::{contains, get};
 pub use lengths::UsualLengths;
 pub use scan::{Backward, Forward, Passed, ScanContext};

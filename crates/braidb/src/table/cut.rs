@@ -45,6 +45,19 @@ impl Table {
         Ok(Cut { before: before.map(|(key, _)| key), after, left_bytes, total_bytes })
     }
 
+    /// How many bytes of the data blocks within `bounds` lie between `low` and `high`, and how many there are. A bound of `None` lies beyond
+    /// `bounds`. Half of a block counts where `low` or `high` cuts it. Reads no block.
+    pub fn bytes_between(&self, bounds: &KeyRange, low: Option<&[u8]>, high: Option<&[u8]>) -> (u64, u64) {
+        let index = self.index();
+        let block_of = |key: &[u8]| index.first_at_or_after(key).min(index.blocks() - 1);
+        let (first, last) = (block_of(&bounds.low), block_of(&bounds.high));
+        let half_of = |block: usize| (index.start(block + 1) - index.start(block)) / 2;
+        let start = low.map_or(index.start(first), |low| index.start(block_of(low)) + half_of(block_of(low)));
+        let end =
+            high.map_or(index.start(last + 1), |high| index.start(block_of(high)) + half_of(block_of(high)));
+        (end.saturating_sub(start), index.start(last + 1) - index.start(first))
+    }
+
     /// A key near the middle of the bytes inside `bounds`, strictly between the lowest and the highest key. The key
     /// need not be in the table. `None` if no separator lies strictly between the bounds. Reads no block.
     pub fn middle(&self, bounds: &KeyRange) -> Option<Vec<u8>> {

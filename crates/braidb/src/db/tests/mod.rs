@@ -1,6 +1,7 @@
 //! Log collections and merges with other work between their steps, and iterators after the close.
 
 mod deletions;
+mod estimate;
 mod executor;
 mod footprint;
 mod interrupted;
