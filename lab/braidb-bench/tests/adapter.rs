@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Setters that the driver does not need. Each run creates its store, on one device of the real file system, with one limit of runs for all
 /// levels. `tuning` is no option itself: the driver knows the setters of `Tuning` by their own names.
-const LEFT_OUT: [&str; 8] = [
+const LEFT_OUT: [&str; 9] = [
     "create_if_missing",
     "create_new",
     "env",
@@ -16,6 +16,7 @@ const LEFT_OUT: [&str; 8] = [
     "max_runs_per_guard_at",
     "slow_path",
     "tuning",
+    "wait_for_lock",
 ];
 
 /// An option that every commit has, so no `cfg` guards it.

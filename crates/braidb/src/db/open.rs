@@ -68,10 +68,25 @@ impl Options {
     }
 }
 
-/// Opens the database in `dir`. The options were checked before.
+/// Microseconds between two looks at a lock that another open holds: 10 ms. A service notices the end of the process before it within this
+/// time, and a look takes some microseconds.
+const LOOK_US: u64 = 10_000;
+
+/// Opens the database in `dir`. The options were checked before. While another open has the lock, waits as long as the options say.
 fn open(dir: &Path, options: Options) -> Result<Db> {
     slow_tiers::check_apart(dir, &options.slow_paths)?;
-    let mut env = options.env_or_real();
+    let env = options.env_or_real();
+    let wait_us = u64::try_from(options.wait_for_lock.as_micros()).unwrap_or(u64::MAX);
+    let end_us = env.clock.now_us().saturating_add(wait_us);
+    loop {
+        match open_at_once(dir, env.clone(), options.clone()) {
+            Err(Error::Locked { .. }) if env.clock.now_us() < end_us => env.runtime.pause_us(LOOK_US),
+            outcome => return outcome,
+        }
+    }
+}
+
+fn open_at_once(dir: &Path, mut env: Env, options: Options) -> Result<Db> {
     if env.runtime.is_forked() {
         let why = "its threads are missing in this process, which was forked after they started; make a new `Env` here";
         return Err(Error::InvalidOption { option: "env", why: why.to_owned() });

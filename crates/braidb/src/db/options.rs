@@ -15,6 +15,7 @@ use crate::plan::values::ValueOptions;
 use crate::table::TableOptions;
 use braidb_storage::Env;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Value files that a flush writes for values of a table's size: 8. Each covers a part of the keys, so merges of a few cells can empty a
 /// file, and it can be deleted. More files would take more syncs, of about a millisecond each.
@@ -57,6 +58,7 @@ const MOST_CACHE_BYTES: u64 = 1 << 30;
 pub struct Options {
     pub(crate) create_if_missing: bool,
     pub(crate) create_new: bool,
+    pub(crate) wait_for_lock: Duration,
     pub(crate) durability: Durability,
     pub(crate) memtable_bytes: usize,
     /// `None` for a share of the memory that the process may use.
@@ -78,6 +80,7 @@ impl Default for Options {
         Options {
             create_if_missing: true,
             create_new: false,
+            wait_for_lock: Duration::ZERO,
             durability: Durability::Buffer,
             memtable_bytes: 64 << 20,
             block_cache_bytes: None,
@@ -111,6 +114,25 @@ impl Options {
     /// [`create_if_missing`](Options::create_if_missing) says. Default: false.
     pub fn create_new(mut self, yes: bool) -> Options {
         self.create_new = yes;
+        self
+    }
+
+    /// How long an open waits while the database is open elsewhere, before it fails with [`Error::Locked`]. A service that is started again waits
+    /// so for the process before it. An open looks every 10 ms. Default: not at all.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-waitforlock-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// let before = braidb::Db::open(&dir)?;
+    /// let closing = std::thread::spawn(move || before.close());
+    /// let db = braidb::Options::new().wait_for_lock(Duration::from_secs(30)).open(&dir)?;
+    /// # closing.join().unwrap()?;
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    pub fn wait_for_lock(mut self, time: Duration) -> Options {
+        self.wait_for_lock = time;
         self
     }
 

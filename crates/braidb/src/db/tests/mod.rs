@@ -19,10 +19,11 @@ use crate::visible::EntryKind;
 use braidb_storage::inline::{Inline, SeededRandom, StepClock};
 use braidb_storage::locks::Mutex;
 use braidb_storage::real::RealFs;
-use braidb_storage::{Env, FileSystem, Job, Lane, Runtime};
+use braidb_storage::{Clock, Env, FileSystem, Job, Lane, Runtime};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A directory for one test. It is removed at the end, and so is the copy that [`killed`] made of it.
 struct Scratch(PathBuf);
@@ -69,6 +70,23 @@ fn open_or(dir: &Path, active_percent: u32) -> Result<Db> {
     let options =
         Options::new().memtable_bytes(1 << 20).tuning(|tuning| tuning.memory_policy(MemoryPolicy::Basic));
     options.tuning(|tuning| tuning.active_percent(active_percent).log_bytes(64 << 10)).env(env).open(dir)
+}
+
+#[test]
+fn an_open_waits_for_the_lock_as_long_as_it_may() {
+    let bench = executor::Bench::new(executor::options());
+    let clock = Arc::new(StepClock::new());
+    let runtime = Arc::new(Inline::new(clock.clone()));
+    let env = Env {
+        fs: Arc::new(bench.fs.clone()),
+        clock: clock.clone(),
+        random: Arc::new(SeededRandom::new(1)),
+        runtime,
+    };
+    let wait = Duration::from_secs(2);
+    let refused = executor::options().env(env).wait_for_lock(wait).open("/db");
+    assert!(matches!(refused, Err(Error::Locked { .. })));
+    assert!((2_000_000..2_020_000).contains(&clock.now_us()), "{}", clock.now_us());
 }
 
 /// Copies the files that a killed process leaves, without `LOCK`.
