@@ -29,7 +29,7 @@ impl Db {
     /// transaction. So `work` must do nothing besides that it cannot do twice.
     ///
     /// Returns what `work` returned. An error of `work` drops the transaction and is returned. After 8 conflicts other calls of `transact` wait
-    /// up to 50 ms at their commit, so that this one comes through.
+    /// up to 50 ms before they begin and before they commit, so that this one comes through.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-transact-{}", std::process::id()));

@@ -46,8 +46,9 @@ const MOST_OVERRUNS: u32 = 8;
 /// a plain one, has changed something that this transaction read. Then it fails with [`Error::Conflict`], and nothing is written. Absent keys and
 /// the ranges that iterators covered count as read, so no entry can appear in a range unseen. [`Db::transact`] begins again after a conflict.
 ///
-/// No transaction waits for another, and none blocks plain writes. Dropping a transaction drops its writes. A transaction that only reads
-/// never conflicts. While it lives, it keeps old versions as a [`Snapshot`] does, so do not keep it for long.
+/// No transaction waits for another, but for the turn of [`Db::transact`], and none blocks plain writes. Dropping a transaction drops its
+/// writes. A transaction that only reads never conflicts. While it lives, it keeps old versions as a [`Snapshot`] does, so do not keep it for
+/// long.
 ///
 /// Any thread may use a transaction. Writes wait in memory, with about 150 bytes besides key and value; each key that is read takes 40 bytes
 /// besides the key until the end.
