@@ -7,11 +7,12 @@
 //! errors, from a seed. [`Descriptors`] shares out the open files that a process may have.
 //! [`Routed`] puts directories of several devices behind one file system, and [`DeviceTimes`]
 //! measures a device. [`foreground`] checks that no slow call is made under a lock that writers and readers wait for.
-//! [`locks`] has the engine's mutex, which works in forked children. Clippy
+//! [`locks`] has the engine's mutex, which works in forked children. [`heap`] takes memory for a growing cache. Clippy
 //! forbids the back doors (`std::fs`, `Instant::now`, `thread::spawn`) everywhere else.
 
 mod descriptors;
 pub mod foreground;
+pub mod heap;
 pub mod inline;
 pub mod locks;
 pub mod real;

@@ -108,7 +108,7 @@ const DEFAULT: OptionSet = OptionSet {
     block_bytes: 4 << 10,
     block_cache_bytes: None,
     filter_bits_per_key: 10,
-    open_files: 512,
+    open_files: 4096,
     table_bytes: 64 << 20,
     log_bytes: None,
     log_rewrite_percent: 25,

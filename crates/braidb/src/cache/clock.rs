@@ -12,7 +12,7 @@ use super::block::Block;
 use super::slots::Slots;
 use super::values::Values;
 use crate::base::sync::{AtomicU64, Mutex, Ordering};
-use braidb_storage::foreground;
+use braidb_storage::{foreground, heap};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -22,6 +22,9 @@ use std::sync::{Arc, Weak};
 const MOST_PASSED: usize = 64;
 /// Entries of closed tables that an insertion can take out of the queue: 2. An insertion adds one entry, so the queue shrinks.
 const DEAD_LOOKED_FOR: usize = 2;
+
+/// Each time that the entries grow by 112 KiB, the reader takes as much memory for the entries to come (`heap.rs` in `braidb-storage`).
+const PIECE_BYTES: u64 = heap::PIECE_BYTES as u64;
 
 /// An entry takes at most a sixteenth of the cache.
 const LARGEST_SHARE: u64 = 16;
@@ -44,9 +47,10 @@ pub struct Weight {
 }
 
 impl Weight {
-    pub fn add(&self, bytes: u64) {
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    /// Returns the bytes before.
+    pub fn add(&self, bytes: u64) -> u64 {
         self.entries.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed)
     }
 
     pub fn remove(&self, bytes: u64) {
@@ -109,17 +113,22 @@ impl Clock {
             return;
         }
         let mut later = Evicted::new();
+        let mut is_growing = false;
         {
             let _held = foreground::enter();
             let mut queue = self.queue.lock();
             if put() {
-                self.weight.add(bytes);
+                let before = self.weight.add(bytes);
+                is_growing = before / PIECE_BYTES != (before + bytes) / PIECE_BYTES;
                 self.drop_dead(&mut queue);
                 queue.push_back(kept);
                 self.make_room(&mut queue, &mut later);
             }
         }
         drop(later);
+        if is_growing && self.has_room(PIECE_BYTES) {
+            heap::grow();
+        }
     }
 
     /// Takes entries of closed tables from the front of the queue. The hand moves past other entries, and leaves their marks as they are.

@@ -119,5 +119,11 @@ impl Drop for Slots {
     fn drop(&mut self) {
         foreground::check_free(self.weight.bytes() as usize);
         self.cache.forget(&self.weight);
+        // Dropping a slot searches the debts of all threads, at 0.3 µs a slot. An empty slot owns nothing, so forgetting it leaks nothing.
+        for slot in std::mem::take(&mut self.slots) {
+            if slot.load().is_none() {
+                std::mem::forget(slot);
+            }
+        }
     }
 }

@@ -85,7 +85,7 @@ impl Default for Options {
             memtable_bytes: 64 << 20,
             block_cache_bytes: None,
             filter_bits_per_key: 10,
-            open_files: 512,
+            open_files: 4096,
             background_threads: 2,
             merge_bytes_per_second: None,
             background_merges: true,
@@ -168,7 +168,7 @@ impl Options {
     /// the process may have few descriptors (`RLIMIT_NOFILE`, `ulimit -n`): all its databases together take half of what was free when the
     /// last one opened. The other half is for logs, the manifest, and files that are written. A read without a descriptor closes the coldest
     /// file, or waits for another read. It fails with [`Error::Io`] if the program leaves this database no descriptor for about a second.
-    /// Default: 512.
+    /// Default: 4,096.
     pub fn open_files(mut self, files: usize) -> Options {
         self.open_files = files;
         self
