@@ -65,6 +65,7 @@ impl From<braidb::Error> for Failure {
         let message = message.replace("`create_column_family` creates it", "`put` and `load` create it");
         match error {
             Missing { .. }
+            | Exists { .. }
             | NotADatabase { .. }
             | Unsupported { .. }
             | Locked { .. }

@@ -30,6 +30,7 @@ enum Verb {
     Stats(verbs::stats::Args),
     Verify(verbs::verify::Args),
     Compact(verbs::compact::Args),
+    Checkpoint(verbs::checkpoint::Args),
     Tier(verbs::tier::Args),
     Tour(verbs::tour::Args),
     #[command(hide = true)]
@@ -56,6 +57,7 @@ impl Verb {
             Verb::Stats(args) => verbs::stats::run(args),
             Verb::Verify(args) => verbs::verify::run(args),
             Verb::Compact(args) => verbs::compact::run(args),
+            Verb::Checkpoint(args) => verbs::checkpoint::run(args),
             Verb::Tier(args) => verbs::tier::run(args),
             Verb::Tour(args) => verbs::tour::run(args),
             Verb::TourWriter(args) => verbs::tour::writer::run(args),

@@ -51,9 +51,19 @@ impl Place {
         self.open_with(Options::new().durability(durability))
     }
 
-    /// Opens the database, which must exist, to look at it: nothing is merged or moved meanwhile.
-    pub fn open_at_rest(&self) -> Outcome<Db> {
-        self.open_with(Options::new().background_merges(false))
+    /// Opens the database, which must exist, to read it: nothing on the device changes.
+    pub fn open_to_read(&self) -> Outcome<Db> {
+        self.read_with(Options::new())
+    }
+
+    /// Opens the database to read it, although files of it may be damaged or missing.
+    pub fn open_damaged(&self) -> Outcome<Db> {
+        self.read_with(Options::new().open_damaged(true))
+    }
+
+    fn read_with(&self, options: Options) -> Outcome<Db> {
+        require_directory(&self.dir)?;
+        told(self.with_tiers(options)?.open_read_only(self.dir()?)?)
     }
 
     /// Opens the database, which must exist, with `options`.
@@ -104,9 +114,14 @@ impl Target {
         self.in_family(self.place.open(durability)?)
     }
 
-    /// Opens the database and the family, which must both exist, to read: nothing is merged or moved meanwhile.
-    pub fn open_at_rest(&self) -> Outcome<Store> {
-        self.in_family(self.place.open_at_rest()?)
+    /// Opens the database and the family, which must both exist, to read them: nothing on the device changes.
+    pub fn open_to_read(&self) -> Outcome<Store> {
+        self.in_family(self.place.open_to_read()?)
+    }
+
+    /// Opens the database and the family to read them, although files may be damaged or missing.
+    pub fn open_damaged(&self) -> Outcome<Store> {
+        self.in_family(self.place.open_damaged()?)
     }
 
     fn in_family(&self, db: Db) -> Outcome<Store> {
@@ -143,7 +158,11 @@ pub fn absolute(path: &Path) -> Outcome<PathBuf> {
 /// Opens a database, and prints to standard error what its recovery left out.
 pub fn open_with(dir: &Path, options: Options) -> Outcome<Db> {
     require_plausible(dir)?;
-    let db = options.open(dir)?;
+    told(options.open(dir)?)
+}
+
+/// Prints what the recovery of `db` left out.
+fn told(db: Db) -> Outcome<Db> {
     losses(db.recovery()).iter().for_each(|loss| eprintln!("braidb: {loss}"));
     Ok(db)
 }

@@ -229,3 +229,51 @@ fn a_damaged_manifest_is_found() {
     }
     assert!(braidb(&["verify", &place.db()]).exits(3).text().contains(&manifest));
 }
+
+#[test]
+fn a_dump_passes_over_damage_and_names_what_is_lost() {
+    let place = with_a_table("skip-damaged");
+    let db = &place.db();
+    let whole = braidb(&["dump", db]).exits(0).text().to_owned();
+    assert_eq!(braidb(&["dump", db, "--skip-damaged"]).exits(0).text(), whole);
+    let table = names(&place.path("db")).into_iter().find(|name| name.ends_with(".table")).unwrap();
+    let path = place.path("db").join(&table);
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    braidb(&["dump", db]).exits(3).tells("damaged");
+    let run = braidb(&["dump", db, "--skip-damaged"]).exits(3).tells("1 range of keys is lost");
+    assert!(
+        run.err.contains("lost: keys key ") && run.err.contains(&table) && run.err.contains(" at byte "),
+        "{run:?}"
+    );
+    let kept = run.text().lines().count();
+    assert!((4_000..5_000).contains(&kept) && run.text().lines().all(|row| whole.contains(row)), "{kept}");
+    // A table that is missing loses all its keys, and no more.
+    fs::remove_file(&path).unwrap();
+    braidb(&["dump", db]).exits(3).tells(&table);
+    let file = place.path("rows.tsv").display().to_string();
+    let run =
+        braidb(&["dump", db, "--skip-damaged", &file]).exits(3).tells("lost: keys key 00000 to key 04999");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "", "{run:?}");
+}
+
+#[test]
+fn a_checkpoint_is_a_database_of_its_own() {
+    let place = with_a_table("checkpoint");
+    let (db, copy) = (&place.db(), &place.path("monday").display().to_string());
+    let whole = braidb(&["dump", db]).exits(0).text().to_owned();
+    braidb(&["checkpoint", db, copy]).exits(0).tells("linked");
+    braidb(&["put", db, "later", "v"]).exits(0);
+    assert_eq!(braidb(&["dump", copy]).exits(0).text(), whole);
+    braidb(&["verify", copy]).exits(0);
+    braidb(&["delete", copy, "key 00000"]).exits(0);
+    braidb(&["compact", copy]).exits(0);
+    braidb(&["verify", db]).exits(0);
+    braidb(&["get", db, "key 00000"]).prints("value 0\n");
+    braidb(&["checkpoint", db, copy]).exits(2).tells("already");
+    braidb(&["checkpoint", &place.path("nowhere").display().to_string(), copy])
+        .exits(2)
+        .tells("does not exist");
+}

@@ -132,6 +132,15 @@ impl FileSystem for Routed {
         self.both(from, to)?.link(from, to)
     }
 
+    /// Links a file of one part to a path outside of all parts.
+    fn link_out(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.file(from)?.link_out(from, to)
+    }
+
+    fn links(&self, path: &Path) -> io::Result<u64> {
+        self.file(path)?.links(path)
+    }
+
     fn unlink(&self, path: &Path) -> io::Result<()> {
         self.file(path)?.unlink(path)
     }
@@ -146,6 +155,10 @@ impl FileSystem for Routed {
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
         self.file(path)?.lock(path)
+    }
+
+    fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
+        self.file(path)?.lock_shared(path)
     }
 
     fn free_space(&self, path: &Path) -> io::Result<u64> {

@@ -57,6 +57,12 @@ pub trait FileSystem: Send + Sync + Debug {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Gives the file at `from` a second name.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// As [`FileSystem::link`]. A file of a held directory may get a name in another directory, where `to` leads now.
+    fn link_out(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.link(from, to)
+    }
+    /// How many names a file has. 1 on a file system without links.
+    fn links(&self, path: &Path) -> io::Result<u64>;
     /// Removes a name; open files stay readable.
     fn unlink(&self, path: &Path) -> io::Result<()>;
     /// Gives a range of any file back to the device; the range then reads as zeros. The length stays. The hole is
@@ -67,6 +73,12 @@ pub trait FileSystem: Send + Sync + Debug {
     /// Takes an exclusive lock on `path` (created if missing), held until the guard is dropped. Fails with `WouldBlock`
     /// if another process, or another open in this process, holds the lock.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>>;
+    /// Takes a shared lock on `path`: many may hold one at once, and none may hold the exclusive lock meanwhile. A missing file is created. If the
+    /// medium or the permissions do not allow this, there is nothing to lock, and the guard holds nothing. Fails with `WouldBlock` if the
+    /// exclusive lock is held. A file system without shared locks takes the exclusive one.
+    fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
+        self.lock(path)
+    }
     /// Bytes that this process may still write on the device that holds `path`.
     fn free_space(&self, path: &Path) -> io::Result<u64>;
     /// How many files the readers of this process may hold open, measured now. A process has one [`Descriptors`], so all file systems of a

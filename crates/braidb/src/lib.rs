@@ -61,8 +61,8 @@
 //!
 //! # Threads and processes
 //!
-//! A [`Db`] is cheap to clone, and many threads may use it. A directory is open once at a time: a second open, of this process or
-//! another one, fails with [`Error::Locked`]. A handle that was opened before a fork fails in the child with [`Error::Forked`].
+//! A [`Db`] is cheap to clone, and many threads may use it. A directory is open once at a time to write, or many times to read
+//! ([`Options::open_read_only`]). Any other open, of this process or another one, fails with [`Error::Locked`]. A handle that was opened before a fork fails in the child with [`Error::Forked`].
 //!
 //! # Limits
 //!
@@ -89,7 +89,7 @@ pub use base::{MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 pub use braidb_storage as storage;
 pub use db::{
     AsBatch, BatchEntry, ColumnFamily, Cursor, Db, IntoBounds, Iter, Keys, Options, Overlay, OverlayIter,
-    Snapshot, Transaction, TransactionIter, WriteBatch,
+    Salvage, Salvaged, Snapshot, Transaction, TransactionIter, WriteBatch,
 };
 
 pub mod stats {
@@ -98,7 +98,9 @@ pub mod stats {
     //! [`Db::stats`](crate::Db::stats), [`Db::recovery`](crate::Db::recovery), [`Db::verify`](crate::Db::verify) and
     //! [`Options::forecast`](crate::Options::forecast) return these types.
 
-    pub use crate::base::report::{Cut, Damage, Note, RecoveryReport, TierStats, VerifyReport};
+    pub use crate::base::report::{
+        CheckpointReport, Cut, Damage, DamagedRange, Note, RecoveryReport, TierStats, VerifyReport,
+    };
     pub use crate::db::{
         CellTree, Counts, Extent, FamilyStats, FamilyTree, Forecast, HotKeyPeriod, HotKeyStats, LayoutStats,
         LevelForecast, LevelStats, LevelTree, Load, LogStats, RunTree, SliceTree, Stats, ValueFileStats,

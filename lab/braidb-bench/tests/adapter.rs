@@ -7,13 +7,14 @@ use std::path::Path;
 
 /// Setters that the driver does not need. Each run creates its store, on one device of the real file system, with one limit of runs for all
 /// levels. `tuning` is no option itself: the driver knows the setters of `Tuning` by their own names.
-const LEFT_OUT: [&str; 9] = [
+const LEFT_OUT: [&str; 10] = [
     "create_if_missing",
     "create_new",
     "env",
     "fast_bytes",
     "fast_share",
     "max_runs_per_guard_at",
+    "open_damaged",
     "slow_path",
     "tuning",
     "wait_for_lock",

@@ -135,6 +135,11 @@ impl FileSystem for TestbedFs {
         Ok(entries)
     }
 
+    /// Always 1: no database of the model is linked.
+    fn links(&self, _path: &Path) -> io::Result<u64> {
+        Ok(1)
+    }
+
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
         let id = self.enter(path, costs::OPEN_NS + costs::CALL_NS)?.lock(path)?;
         Ok(Box::new(TestbedLock { state: self.state.clone(), id, path: path.into() }))

@@ -129,6 +129,11 @@ impl Machine {
         opened
     }
 
+    /// Opens the database with these options, to read it.
+    pub fn open_read_only(&self, set: &OptionSet) -> Result<Db, braidb::Error> {
+        self.options(set).open_read_only(DIR)
+    }
+
     /// Verifies the database without opening it.
     pub fn verify(&self, set: &OptionSet) -> Result<VerifyReport, braidb::Error> {
         self.options(set).verify(DIR)

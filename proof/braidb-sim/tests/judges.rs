@@ -181,6 +181,7 @@ fn seed_for(mutant: &str) -> u64 {
         "block_kept_before_its_check" | "rent_not_cleared" => 7,
         "skip_manifest_dir_sync" => 9,
         "write_back_leaves_tombstones" => 10,
+        "linked_file_punched" => 12,
         "rolled_behind_older" => 16,
         "value_file_deleted_under_view" => 30,
         _ => 1,
@@ -212,6 +213,24 @@ fn every_mutant_is_caught_of_the_second_third() {
 #[test]
 fn every_mutant_is_caught_of_the_last_third() {
     every_third_mutant_is_caught(2);
+}
+
+/// Checkpoints are made, used, crashed and deleted beside the database.
+#[test]
+fn checkpoints_beside_the_database() {
+    let mut tally = Tally::default();
+    for preset in [Preset::TinyFiles, Preset::Guards, Preset::Random, Preset::ShortLogs] {
+        tally.merge(&judge(Case::new(Judge::Checkpoints, 1, preset), 4));
+    }
+    for what in [
+        "checkpoints",
+        "linked bytes",
+        "checkpoints used",
+        "images during checkpoints",
+        "refused checkpoints",
+    ] {
+        assert!(tally.get(what) > 0, "no {what}: {tally}");
+    }
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Outcome {
     let key = text::argument("KEY", &args.key)?;
-    let store = args.target.open_at_rest()?;
+    let store = args.target.open_to_read()?;
     let value = store.family.get(&key)?;
     let Some(value) = value else {
         store.close()?;

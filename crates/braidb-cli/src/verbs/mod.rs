@@ -1,5 +1,6 @@
 //! The verbs, one file each. A verb has its arguments (`Args`) and `run`, which executes it.
 
+pub mod checkpoint;
 pub mod compact;
 pub mod delete;
 pub mod dump;

@@ -35,7 +35,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Outcome {
     let range = range(args)?;
-    let store = args.target.open_at_rest()?;
+    let store = args.target.open_to_read()?;
     let mut rows = store.family.range(range);
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     let mut line = Vec::new();

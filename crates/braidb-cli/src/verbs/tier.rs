@@ -140,7 +140,7 @@ fn add(args: &Add) -> Outcome {
 }
 
 fn list(args: &List) -> Outcome {
-    let db = args.place.open_at_rest()?;
+    let db = args.place.open_to_read()?;
     let tiers = db.stats().tiers;
     db.close()?;
     let mut text = String::new();

@@ -120,6 +120,10 @@ impl FileSystem for RealFs {
         fs::hard_link(from, to)
     }
 
+    fn links(&self, path: &Path) -> io::Result<u64> {
+        links_at(CWD, path)
+    }
+
     fn unlink(&self, path: &Path) -> io::Result<()> {
         foreground::check(Slow::Unlink);
         fs::remove_file(path)
@@ -135,6 +139,10 @@ impl FileSystem for RealFs {
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
         lock_at(None, path)
+    }
+
+    fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
+        lock_shared_at(None, path)
     }
 
     fn free_space(&self, path: &Path) -> io::Result<u64> {
@@ -216,12 +224,54 @@ pub(super) fn list_at(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Vec<DirEnt
 
 /// [`FileSystem::lock`] of a path that starts at `dir`, or at the working directory.
 pub(super) fn lock_at(dir: Option<Arc<Owned>>, path: &Path) -> io::Result<Box<dyn LockGuard>> {
-    let process = forks::process()?;
-    let start = dir.as_ref().map_or(CWD, |dir| dir.to_read().as_fd());
-    let (listed, file) = forks::listed(process, || file_at(start, path, OFlags::RDWR | OFlags::CREATE))?;
-    let lock = RealLock { _listed: listed, file: Owned::of(file, process), dir, path: path.to_owned() };
+    let lock = open_lock_at(dir, path, OFlags::RDWR | OFlags::CREATE)?;
     retry_on_intr(|| flock(lock.file.to_read(), FlockOperation::NonBlockingLockExclusive))?;
     Ok(Box::new(lock))
+}
+
+/// [`FileSystem::lock_shared`] of a path that starts at `dir`, or at the working directory. A missing file is made if that is possible.
+pub(super) fn lock_shared_at(dir: Option<Arc<Owned>>, path: &Path) -> io::Result<Box<dyn LockGuard>> {
+    let lock = match open_lock_at(dir.clone(), path, OFlags::RDONLY) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            match open_lock_at(dir, path, OFlags::RDONLY | OFlags::CREATE) {
+                Err(error) if is_unwritable(error.kind()) => return Ok(Box::new(NoLock)),
+                made => made?,
+            }
+        }
+        opened => opened?,
+    };
+    retry_on_intr(|| flock(lock.file.to_read(), FlockOperation::NonBlockingLockShared))?;
+    Ok(Box::new(lock))
+}
+
+/// Whether an error says that no file can be made here.
+fn is_unwritable(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    matches!(kind, PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull)
+}
+
+/// Opens the file of a lock, which is not locked yet.
+fn open_lock_at(dir: Option<Arc<Owned>>, path: &Path, how: OFlags) -> io::Result<RealLock> {
+    let process = forks::process()?;
+    let start = dir.as_ref().map_or(CWD, |dir| dir.to_read().as_fd());
+    let (listed, file) = forks::listed(process, || file_at(start, path, how))?;
+    Ok(RealLock { _listed: listed, file: Owned::of(file, process), dir, path: path.to_owned() })
+}
+
+/// The guard of a shared lock where no file can be locked: the file is missing and cannot be made.
+#[derive(Debug)]
+struct NoLock;
+
+impl LockGuard for NoLock {
+    fn is_in_place(&self) -> io::Result<bool> {
+        Ok(true)
+    }
+}
+
+/// [`FileSystem::links`] of a path that starts at `dir`.
+pub(super) fn links_at(dir: BorrowedFd<'_>, path: &Path) -> io::Result<u64> {
+    let found = retry_on_intr(|| statat(dir, path, AtFlags::SYMLINK_NOFOLLOW))?;
+    Ok(found.st_nlink as u64)
 }
 
 /// The bytes that this process may still write on a device.

@@ -18,8 +18,8 @@ use rustix::io::retry_on_intr;
 
 use super::descriptors;
 use super::fs::{
-    create_at, create_log_at, file_at, free_bytes, list_at, lock_at, open_at, open_to_rewrite_at,
-    punch_hole_at,
+    create_at, create_log_at, file_at, free_bytes, links_at, list_at, lock_at, lock_shared_at, open_at,
+    open_to_rewrite_at, punch_hole_at,
 };
 use super::owned::Owned;
 use crate::foreground::{self, Slow};
@@ -128,6 +128,15 @@ impl FileSystem for HeldDir {
         Ok(retry_on_intr(|| linkat(dir, from, dir, to, AtFlags::empty()))?)
     }
 
+    fn link_out(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let (from, dir) = (self.name(from)?, self.to_change()?);
+        Ok(retry_on_intr(|| linkat(dir, from, CWD, to, AtFlags::empty()))?)
+    }
+
+    fn links(&self, path: &Path) -> io::Result<u64> {
+        links_at(self.to_read(), self.name(path)?)
+    }
+
     fn unlink(&self, path: &Path) -> io::Result<()> {
         foreground::check(Slow::Unlink);
         let name = self.name(path)?;
@@ -147,6 +156,10 @@ impl FileSystem for HeldDir {
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
         self.to_change()?;
         lock_at(Some(self.dir.clone()), self.name(path)?)
+    }
+
+    fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
+        lock_shared_at(Some(self.dir.clone()), self.name(path)?)
     }
 
     fn free_space(&self, path: &Path) -> io::Result<u64> {

@@ -71,6 +71,10 @@ impl<B: Beside> FileSystem for BesideFs<B> {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.fs.rename(from, to)
     }
+    fn links(&self, path: &Path) -> io::Result<u64> {
+        self.fs.links(path)
+    }
+
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.fs.link(from, to)
     }

@@ -29,6 +29,7 @@ mod content;
 mod crash;
 mod devices;
 mod inode;
+mod lock;
 mod names;
 mod ops;
 mod state;
@@ -49,6 +50,7 @@ pub use beside::{Beside, BesideFs};
 use content::BLOCK_BYTES;
 pub use crash::Crash;
 use devices::device_of;
+use lock::SimLock;
 use names::Node;
 pub use ops::{Fault, Hook, Lasting, Op, OpKind};
 use ops::{Gate, HookSlot, Strike};
@@ -426,6 +428,11 @@ impl FileSystem for SimFs {
         self.shared.state.lock().link(from, to)
     }
 
+    /// Counts as no operation: it changes nothing, and no fault strikes it.
+    fn links(&self, path: &Path) -> io::Result<u64> {
+        Ok(self.shared.state.lock().file_at(path)?.links as u64)
+    }
+
     fn unlink(&self, path: &Path) -> io::Result<()> {
         foreground::check(Slow::Unlink);
         self.admit(OpKind::Unlink, path, false)?;
@@ -458,7 +465,14 @@ impl FileSystem for SimFs {
         let is_new = self.shared.state.lock().names.now.file(path).is_err();
         self.admit(OpKind::Lock, path, is_new)?;
         let id = self.insist(|state| state.lock(path))?;
-        Ok(Box::new(SimLock { fs: self.clone(), id, path: path.into() }))
+        Ok(Box::new(SimLock::new(self.clone(), id, path)))
+    }
+
+    fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
+        let is_new = self.shared.state.lock().names.now.file(path).is_err();
+        self.admit(OpKind::Lock, path, is_new)?;
+        let id = self.insist(|state| state.lock_shared(path))?;
+        Ok(Box::new(SimLock::new(self.clone(), id, path)))
     }
 
     fn free_space(&self, path: &Path) -> io::Result<u64> {
@@ -665,30 +679,5 @@ impl Drop for SimFile {
     fn drop(&mut self) {
         foreground::check(Slow::Close);
         self.fs.shared.state.lock().close(self.id);
-    }
-}
-
-#[derive(Debug)]
-struct SimLock {
-    fs: SimFs,
-    id: u64,
-    path: Arc<Path>,
-}
-
-impl LockGuard for SimLock {
-    /// Counts as no operation: it changes nothing, and no fault strikes it.
-    fn is_in_place(&self) -> io::Result<bool> {
-        match self.fs.shared.state.lock().names.now.file(&self.path) {
-            Ok(id) => Ok(id == self.id),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-}
-
-impl Drop for SimLock {
-    fn drop(&mut self) {
-        foreground::check(Slow::Close);
-        self.fs.shared.state.lock().unlock(self.id);
     }
 }

@@ -1,6 +1,6 @@
 //! The whole machine as a value: devices, files, names, locks and space, and the rules between them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
@@ -11,6 +11,13 @@ use super::inode::Inode;
 use super::names::{Names, Node, Place, Tree};
 use super::{EEXIST, EISDIR, errno};
 use crate::descriptors::EMFILE;
+
+/// A lock of a file: one holder, or the number of those that share it.
+#[derive(Debug)]
+enum Lock {
+    Exclusive,
+    Shared(u64),
+}
 
 #[derive(Debug)]
 pub(super) struct State {
@@ -23,7 +30,7 @@ pub(super) struct State {
     pub unlinked_are_gone: bool,
     /// Whether an append into space that was not preallocated panics.
     pub appends_need_space: bool,
-    locked: BTreeSet<u64>,
+    locked: BTreeMap<u64, Lock>,
     /// Descriptors that the process may have, and those that it has.
     pub descriptor_limit: Option<u64>,
     pub open_descriptors: u64,
@@ -38,7 +45,7 @@ impl State {
             next_number: 1,
             unlinked_are_gone: false,
             appends_need_space: false,
-            locked: BTreeSet::new(),
+            locked: BTreeMap::new(),
             descriptor_limit: None,
             open_descriptors: 0,
         }
@@ -59,7 +66,7 @@ impl State {
             next_number: self.next_number,
             unlinked_are_gone: self.unlinked_are_gone,
             appends_need_space: self.appends_need_space,
-            locked: BTreeSet::new(),
+            locked: BTreeMap::new(),
             descriptor_limit: self.descriptor_limit,
             open_descriptors: 0,
         }
@@ -76,7 +83,7 @@ impl State {
             next_number: self.next_number,
             unlinked_are_gone: self.unlinked_are_gone,
             appends_need_space: self.appends_need_space,
-            locked: BTreeSet::new(),
+            locked: BTreeMap::new(),
             descriptor_limit: self.descriptor_limit,
             open_descriptors: 0,
         };
@@ -244,20 +251,43 @@ impl State {
 
     /// Locks the file at `path`. Makes the file if it does not exist.
     pub fn lock(&mut self, path: &Path) -> io::Result<u64> {
-        let id = match self.names.now.file(path) {
-            Ok(_) => self.open(path)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => self.create(path)?,
-            Err(error) => return Err(error),
-        };
-        if !self.locked.insert(id) {
+        let id = self.open_or_create(path)?;
+        if self.locked.contains_key(&id) {
             self.close(id);
             return Err(io::ErrorKind::WouldBlock.into());
         }
+        self.locked.insert(id, Lock::Exclusive);
         Ok(id)
     }
 
+    /// As [`State::lock`], for a lock that others may share.
+    pub fn lock_shared(&mut self, path: &Path) -> io::Result<u64> {
+        let id = self.open_or_create(path)?;
+        match self.locked.entry(id).or_insert(Lock::Shared(0)) {
+            Lock::Exclusive => {
+                self.close(id);
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+            Lock::Shared(holders) => {
+                *holders += 1;
+                Ok(id)
+            }
+        }
+    }
+
+    fn open_or_create(&mut self, path: &Path) -> io::Result<u64> {
+        match self.names.now.file(path) {
+            Ok(_) => self.open(path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.create(path),
+            Err(error) => Err(error),
+        }
+    }
+
     pub fn unlock(&mut self, id: u64) {
-        self.locked.remove(&id);
+        match self.locked.get_mut(&id) {
+            Some(Lock::Shared(holders)) if *holders > 1 => *holders -= 1,
+            _ => _ = self.locked.remove(&id),
+        }
         self.close(id);
     }
 

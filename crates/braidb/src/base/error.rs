@@ -64,6 +64,8 @@ pub enum Error {
     /// undecided: they may appear after reopening. Later writes are refused, with nothing written. Reads still work; open the database
     /// again to write.
     Poisoned { cause: Arc<Error> },
+    /// The database was opened to read, by [`Options::open_read_only`](crate::Options::open_read_only). Nothing was written.
+    ReadOnly { path: PathBuf },
     /// Another write changed what the transaction had read, or may have. Nothing was written. Begin the transaction again; `Db::transact` does.
     Conflict,
     /// The database was closed.
@@ -144,11 +146,11 @@ impl fmt::Display for Error {
                 match source.kind() {
                     io::ErrorKind::ReadOnlyFilesystem => write!(
                         f,
-                        "; BraidDB has to write there, even to read a database: mount the file system for writing, or copy the directory"
+                        "; BraidDB has to write there: mount the file system for writing, or open the database to read (`Options::open_read_only`)"
                     ),
                     io::ErrorKind::PermissionDenied => write!(
                         f,
-                        "; BraidDB has to write there, even to read a database: let this user read and write the directory and its files"
+                        "; let this user read and write the directory and its files; to read the database (`Options::open_read_only`), reading them is enough"
                     ),
                     _ if is_shortage(source) => write!(
                         f,
@@ -224,6 +226,11 @@ impl fmt::Display for Error {
                 f,
                 "writing stopped after an earlier failure, reads go on; mend the cause and open the database again: {cause}"
             ),
+            Error::ReadOnly { path } => write!(
+                f,
+                "the database in {} was opened to read, and nothing was written; open it with `Options::open` to write",
+                path.display()
+            ),
             Error::Conflict => write!(
                 f,
                 "another write changed what the transaction had read, and nothing was written; begin the transaction again, or use \
@@ -273,10 +280,10 @@ mod tests {
             (io::ErrorKind::PermissionDenied, "let this user read and write"),
         ] {
             let text = Error::io("lock", Path::new("/data/LOCK"), kind.into()).to_string();
-            assert!(text.contains("/data/LOCK") && text.contains("has to write there"), "{text}");
+            assert!(text.contains("/data/LOCK") && text.contains("open_read_only"), "{text}");
             assert!(text.contains(remedy), "{text}");
         }
         let other = Error::io("read", Path::new("/data/x"), io::ErrorKind::NotFound.into()).to_string();
-        assert!(!other.contains("has to write"), "{other}");
+        assert!(!other.contains("open_read_only"), "{other}");
     }
 }

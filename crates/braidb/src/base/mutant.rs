@@ -129,6 +129,10 @@ pub const ALL: &[(&str, &str)] = &[
     ("change_of_tables_unseen", "21: a transaction whose reads the ring lost compares versions"),
     ("conflict_within_a_group_unseen", "21: a transaction conflicts with a batch before it in its group"),
     ("write_ring_overrun_unseen", "21: a ring that lost a write since the reads proves nothing"),
+    ("checkpoint_named_first", "22: a checkpoint is named once its files are whole and stable"),
+    ("checkpoint_not_synced", "22: a checkpoint is named once its files are whole and stable"),
+    ("linked_file_punched", "22: a file with several names is not punched"),
+    ("read_only_changes_files", "23: an open that only reads changes nothing"),
     ("own_write_unread", "21: a transaction reads its own writes"),
     ("write_back_waits_for_memory", "16: what frees memory does not wait for memory"),
     (

@@ -1,5 +1,7 @@
 //! What recovery, verification and the jobs report to the user: types of [`crate::stats`] that are made below `db`.
 
+use super::error::Error;
+use std::fmt;
 use std::path::PathBuf;
 
 /// What opening the database found in its logs.
@@ -131,6 +133,80 @@ pub struct Damage {
     pub bytes: u64,
     /// What is wrong.
     pub what: String,
+}
+
+/// What [`Db::checkpoint`](crate::Db::checkpoint) made.
+///
+/// ```
+/// # let root = std::env::temp_dir().join(format!("braidb-doc-cr-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&root);
+/// # let db = braidb::Db::open(root.join("db"))?;
+/// let report: braidb::stats::CheckpointReport = db.checkpoint(root.join("monday"))?;
+/// println!("{} files, {} bytes copied", report.files, report.copied_bytes);
+/// # drop(db); std::fs::remove_dir_all(&root).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CheckpointReport {
+    /// Tables, value files and logs in the checkpoint.
+    pub files: u64,
+    /// Bytes of files that are linked. They take no further space.
+    pub linked_bytes: u64,
+    /// Bytes of files that were copied.
+    pub copied_bytes: u64,
+}
+
+/// A range of keys about which a damaged database tells nothing ([`Db::salvage`](crate::Db::salvage)).
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-dr-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// # let db = braidb::Db::open(&dir)?;
+/// for item in db.salvage(..) {
+///     if let braidb::Salvaged::Hole(hole) = item? {
+///         println!("{}: {} at byte {}", hole.path.display(), hole.what, hole.offset);
+///     }
+/// }
+/// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DamagedRange {
+    /// The smallest key that may be lost.
+    pub low: Vec<u8>,
+    /// The largest key that may be lost; `None`: all keys from `low` on.
+    pub high: Option<Vec<u8>>,
+    /// The file.
+    pub path: PathBuf,
+    /// The offset of the damage in the file; 0 if the file is missing or cannot be read at all.
+    pub offset: u64,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl DamagedRange {
+    /// The keys from `low` to `high`, which `error` keeps from being read.
+    pub(crate) fn new(low: Vec<u8>, high: Option<Vec<u8>>, error: &Error) -> DamagedRange {
+        let (path, offset, what) = match error {
+            Error::Corruption { path, offset, what } => (path.clone(), *offset, what.clone()),
+            Error::Io { path, source, .. } => (path.clone(), 0, source.to_string()),
+            other => (PathBuf::new(), 0, other.to_string()),
+        };
+        DamagedRange { low, high, path, offset, what }
+    }
+}
+
+impl fmt::Display for DamagedRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.high {
+            Some(high) if *high == self.low => write!(f, "key {}", self.low.escape_ascii())?,
+            Some(high) => write!(f, "keys {} to {}", self.low.escape_ascii(), high.escape_ascii())?,
+            None => write!(f, "keys from {} on", self.low.escape_ascii())?,
+        }
+        write!(f, ": {} at byte {}: {}", self.path.display(), self.offset, self.what)
+    }
 }
 
 /// One tier of a database with slow tiers ([`Options::slow_path`](crate::Options::slow_path)).

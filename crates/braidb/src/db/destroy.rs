@@ -10,6 +10,7 @@ use super::options::Options;
 use crate::base::error::{Error, Result};
 use crate::base::names::{self, Kind};
 use crate::version::{DirLock, Found, examine};
+use braidb_storage::FileSystem;
 use std::path::Path;
 
 impl Db {
@@ -61,15 +62,20 @@ fn destroy(dir: &Path, options: &Options) -> Result<()> {
     let _lock = DirLock::take(env.fs.as_ref(), dir)?;
     // Before this process had the lock, another one may have deleted the database.
     expect_database(examine(env.fs.as_ref(), dir)?)?;
-    let entries = env.fs.list(dir).map_err(|error| Error::io("list", dir, error))?;
+    remove_files(env.fs.as_ref(), dir)
+}
+
+/// Removes the files of a database from a directory that the caller has locked, in the order that the head of this file tells.
+pub(super) fn remove_files(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    let entries = fs.list(dir).map_err(|error| Error::io("list", dir, error))?;
     for step in [is_manifest, is_data, is_current] {
         for entry in entries.iter().filter(|entry| !entry.is_dir) {
             if names::parse(&entry.name).is_some_and(step) {
                 let path = dir.join(&entry.name);
-                env.fs.unlink(&path).map_err(|error| Error::io("delete", &path, error))?;
+                fs.unlink(&path).map_err(|error| Error::io("delete", &path, error))?;
             }
         }
-        env.fs.sync_dir(dir).map_err(|error| Error::io("sync", dir, error))?;
+        fs.sync_dir(dir).map_err(|error| Error::io("sync", dir, error))?;
     }
     Ok(())
 }

@@ -25,8 +25,8 @@ use crate::version::{Level, Slice, Version};
 use crate::visible::snapshots::Snapshots;
 use crate::write::queue::Committed;
 use crate::write::{Check, CommitQueue, Shared};
-use braidb_storage::Clock;
 use braidb_storage::locks::Mutex;
+use braidb_storage::{Clock, FileSystem};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,6 +38,8 @@ const WORTH_FLUSHING_BYTES: u64 = 512 << 10;
 #[derive(Debug)]
 pub(crate) struct Engine {
     pub(super) dir: PathBuf,
+    /// The file system that reaches any path. That of the jobs reaches the directories of the database alone.
+    pub(super) whole: Arc<dyn FileSystem>,
     pub(super) options: Options,
     /// A number that no other open in this process has.
     pub(super) identity: u64,
@@ -333,6 +335,10 @@ impl Engine {
             return Ok(());
         }
         self.jobs.stop();
+        if self.shared.health.is_read_only() {
+            self.shared.dir_lock.release();
+            return Ok(());
+        }
         let sealed = self.queue.seal().and_then(|(log, end)| {
             // The log is stable, footer included. If the disk is full, the manifest stays without the log's length and the new epoch.
             match self.jobs.record_seal(log, end).and_then(|()| self.jobs.raise_epoch()) {

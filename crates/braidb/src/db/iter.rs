@@ -51,12 +51,15 @@ struct Walk {
 impl Iter {
     pub(crate) fn new(db: &Db, family: FamilyId, bounds: Bounds, at: Option<SeqNo>) -> Iter {
         match RangeView::new(db, family, bounds, at) {
-            Ok(range) => {
-                let walk = Walk { range, front: None, back: None };
-                Iter { walk: Some(walk), has_ended: false, failed: None }
-            }
+            Ok(range) => Iter::over(range),
             Err(error) => Iter::failed(error),
         }
+    }
+
+    /// The entries of a range that was made before.
+    pub(super) fn over(range: RangeView) -> Iter {
+        let walk = Walk { range, front: None, back: None };
+        Iter { walk: Some(walk), has_ended: false, failed: None }
     }
 
     pub(crate) fn failed(error: Error) -> Iter {

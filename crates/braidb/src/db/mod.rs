@@ -2,6 +2,7 @@
 
 mod batch;
 mod bounds;
+mod checkpoint;
 mod cursor;
 mod database;
 mod destroy;
@@ -19,6 +20,7 @@ mod overlay;
 mod overlay_iter;
 mod range_view;
 mod recover;
+mod salvage;
 mod slow_tiers;
 mod snapshot;
 mod staged;
@@ -43,6 +45,7 @@ pub use keys::Keys;
 pub use options::{Guards, MemoryPolicy, Options, ValueLayout};
 pub use overlay::Overlay;
 pub use overlay_iter::OverlayIter;
+pub use salvage::{Salvage, Salvaged};
 pub use snapshot::Snapshot;
 pub use stats::{
     Counts, FamilyStats, HotKeyPeriod, HotKeyStats, LayoutStats, LevelStats, LogStats, Stats, ValueFileStats,

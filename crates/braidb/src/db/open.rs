@@ -1,6 +1,13 @@
 //! Opening a database: take the lock, read the manifest, find the slow tiers, check the files, recover, and start a new log.
 //!
 //! The steps have the numbers of "The story of an open" in ARCHITECTURE.md. Step 1 is the function `open`.
+//!
+//! # An open that only reads
+//!
+//! [`Options::open_read_only`] takes the same steps over a file system that keeps all changes in memory ([`ReadOnly`]). So it finds what the
+//! next open would find, and no step can reach the medium. The new manifest, the new log and the tables of recovery are buffers, which end
+//! with the handle. The lock is a shared one. Writes are refused as those of a poisoned database are, and jobs end at once.
+//! Only a missing `LOCK` is made on the medium, if that is possible.
 
 use super::database::Db;
 use super::directory::{hold, sync_ancestors};
@@ -28,7 +35,7 @@ use crate::version::{
 use crate::visible::snapshots::Snapshots;
 use crate::write::pressure::Marks;
 use crate::write::{CommitQueue, FlushQueue, Health, MemoryRoom, Pressure, Shared};
-use braidb_storage::Env;
+use braidb_storage::{Env, ReadOnly};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,8 +71,64 @@ impl Options {
     /// the file or directory.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Db> {
         self.check()?;
-        open(path.as_ref(), self)
+        if self.open_damaged {
+            let why = "a damaged database can only be opened to read; use `open_read_only`".to_owned();
+            return Err(Error::InvalidOption { option: "open_damaged", why });
+        }
+        open(path.as_ref(), self, Access::Write)
     }
+
+    /// Opens the database in the directory `path` to read it. Nothing on the device changes, and writing is refused
+    /// ([`Error::ReadOnly`]). So this works on a read-only mount, on a full disk, and without permission to write. Many readers may have the
+    /// database open at once, in several processes; while one has, no process can write it, and [`Options::open`] answers
+    /// [`Error::Locked`].
+    ///
+    /// A missing `LOCK` is made where that is possible. Where it is not, nothing keeps a writer out: make sure that there is none.
+    ///
+    /// The database is never created. What a process that died left in the logs is read into memory, which takes as much memory as the
+    /// logs have bytes. After a power loss the reader may see writes that the next [`Options::open`] cuts off, because the kernel still
+    /// has bytes that the device lost. Do not change the directory while it is open.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-oro-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// db.put("k", "v")?;
+    /// db.close()?;
+    /// let reader = braidb::Options::new().open_read_only(&dir)?;
+    /// let another = braidb::Options::new().open_read_only(&dir)?;
+    /// assert_eq!(reader.get("k")?.unwrap(), b"v");
+    /// assert!(matches!(reader.put("k", "w"), Err(braidb::Error::ReadOnly { .. })));
+    /// assert!(matches!(braidb::Db::open(&dir), Err(braidb::Error::Locked { .. })));
+    /// # drop((db, reader, another)); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`Options::open`]. [`Error::Locked`]: a process has the database open to write.
+    pub fn open_read_only(self, path: impl AsRef<Path>) -> Result<Db> {
+        self.check()?;
+        if self.create_new {
+            let why = "an open that only reads creates nothing".to_owned();
+            return Err(Error::InvalidOption { option: "create_new", why });
+        }
+        let env = self.env_or_real();
+        let env = match mutant!("read_only_changes_files") {
+            true => env,
+            false => Env { fs: Arc::new(ReadOnly::new(env.fs)), ..env },
+        };
+        let options = self.env(env).create_if_missing(false).background_merges(false);
+        open(path.as_ref(), options, Access::Read)
+    }
+}
+
+/// What an open is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    Write,
+    /// The file system keeps all changes in memory.
+    Read,
 }
 
 /// Microseconds between two looks at a lock that another open holds: 10 ms. A service notices the end of the process before it within this
@@ -73,20 +136,20 @@ impl Options {
 const LOOK_US: u64 = 10_000;
 
 /// Opens the database in `dir`. The options were checked before. While another open has the lock, waits as long as the options say.
-fn open(dir: &Path, options: Options) -> Result<Db> {
+fn open(dir: &Path, options: Options, access: Access) -> Result<Db> {
     slow_tiers::check_apart(dir, &options.slow_paths)?;
     let env = options.env_or_real();
     let wait_us = u64::try_from(options.wait_for_lock.as_micros()).unwrap_or(u64::MAX);
     let end_us = env.clock.now_us().saturating_add(wait_us);
     loop {
-        match open_at_once(dir, env.clone(), options.clone()) {
+        match open_at_once(dir, env.clone(), options.clone(), access) {
             Err(Error::Locked { .. }) if env.clock.now_us() < end_us => env.runtime.pause_us(LOOK_US),
             outcome => return outcome,
         }
     }
 }
 
-fn open_at_once(dir: &Path, mut env: Env, options: Options) -> Result<Db> {
+fn open_at_once(dir: &Path, mut env: Env, options: Options, access: Access) -> Result<Db> {
     if env.runtime.is_forked() {
         let why = "its threads are missing in this process, which was forked after they started; make a new `Env` here";
         return Err(Error::InvalidOption { option: "env", why: why.to_owned() });
@@ -104,7 +167,7 @@ fn open_at_once(dir: &Path, mut env: Env, options: Options) -> Result<Db> {
     // Before this process had the lock, another one may have created a database here, or replaced the directory.
     let found = examine(env.fs.as_ref(), dir)?;
     check_found(found, dir, &options)?;
-    let engine = Opening::new(dir, env, options).run(found, lock, &whole)?;
+    let engine = Opening::new(dir, env, options, access).run(found, lock, &whole)?;
     Ok(Db::from_engine(Arc::new(engine), process))
 }
 
@@ -156,15 +219,16 @@ struct Opening {
     dir: std::path::PathBuf,
     env: Env,
     options: Options,
+    access: Access,
     counters: Arc<Counters>,
     cache: Arc<BlockCache>,
 }
 
 impl Opening {
-    fn new(dir: &Path, env: Env, options: Options) -> Opening {
+    fn new(dir: &Path, env: Env, options: Options, access: Access) -> Opening {
         let counters = Arc::new(Counters::default());
         let cache = Arc::new(BlockCache::new(options.cache_bytes(|| env.runtime.memory_bytes())));
-        Opening { dir: dir.to_owned(), env, options, counters, cache }
+        Opening { dir: dir.to_owned(), env, options, access, counters, cache }
     }
 
     /// Opens the database, from step 2 of the story. `whole` can open any path; `self.env` only reaches the database's directory.
@@ -173,7 +237,7 @@ impl Opening {
         let files = self.check_files(&mut start)?;
         let mut begun = self.recover(&start, &files)?;
         self.commit(&mut start, &mut begun)?;
-        Ok(self.start_jobs(start, files, begun))
+        Ok(self.start_jobs(start, files, begun, whole))
     }
 
     /// Steps 2 and 3: reads the manifest, finds the slow tiers, and starts a new manifest. From here on `self.env` reaches the directories
@@ -191,7 +255,11 @@ impl Opening {
         let mut tables = store(&self.env, TierDirs::from(dir));
         let mut known = read(&tables)?;
         let state = known.as_ref().map(|(state, _)| state);
-        let mut tiers = slow_tiers::find(whole, dir, &self.options.slow_paths, state, Purpose::Open)?;
+        let purpose = match self.access {
+            Access::Write => Purpose::Open,
+            Access::Read => Purpose::Look,
+        };
+        let mut tiers = slow_tiers::find(whole, dir, &self.options.slow_paths, state, purpose)?;
         let (mut env, mut lock, mut first) = (self.env.clone(), lock, Edit::default());
         if let Some(tiers) = &mut tiers {
             env.fs = tiers.route(dir, fast.clone());
@@ -224,10 +292,15 @@ impl Opening {
         tables.reserve();
         let (state, dirs) = (&mut opened.state, tables.dirs());
         let listing = Listing::read(&self.env, dirs)?;
-        let tables_left = state.check_tables(dirs, &listing.tables)?;
-        state.check_bodies(&self.dir, &listing.logs)?;
-        let value_files = state.check_value_files(dirs, &listing.value_files)?;
-        let orphans = Orphans { tables: tables_left, value_files };
+        let orphans = match self.options.open_damaged {
+            // Reads find what is missing, and name it.
+            true => Orphans::default(),
+            false => {
+                let tables = state.check_tables(dirs, &listing.tables)?;
+                state.check_bodies(&self.dir, &listing.logs)?;
+                Orphans { tables, value_files: state.check_value_files(dirs, &listing.value_files)? }
+            }
+        };
         if let Some(tiers) = tiers {
             tiers.announce(&orphans)?;
         }
@@ -318,7 +391,7 @@ impl Opening {
     }
 
     /// Step 7: makes the engine, deletes files that nothing refers to, and starts the jobs.
-    fn start_jobs(self, start: Start, files: Files, begun: Begun) -> Engine {
+    fn start_jobs(self, start: Start, files: Files, begun: Begun, whole: &Env) -> Engine {
         let Start { opened, tiers, tables, lock } = start;
         let Opened { state, manifest, numbers, torn } = opened;
         let Files { listing, orphans, merge_reserve_bytes } = files;
@@ -352,10 +425,16 @@ impl Opening {
             tables,
         };
         let jobs = Arc::new(Jobs::new(parts, manifest, state, listing.logs, new_log));
-        jobs.collect_after_open(&orphans, &recovered.superseded);
-        jobs.schedule();
+        match self.access {
+            Access::Read => shared.health.begin_read_only(&self.dir),
+            Access::Write => {
+                jobs.collect_after_open(&orphans, &recovered.superseded);
+                jobs.schedule();
+            }
+        }
         Engine {
             dir: self.dir,
+            whole: whole.fs.clone(),
             options: self.options,
             identity: IDENTITY.fetch_add(1, Ordering::Relaxed),
             recovery,

@@ -68,6 +68,7 @@ pub struct Options {
     pub(crate) background_threads: usize,
     pub(crate) merge_bytes_per_second: Option<u64>,
     pub(crate) background_merges: bool,
+    pub(crate) open_damaged: bool,
     pub(crate) slow_paths: Vec<PathBuf>,
     pub(crate) fast_share: u32,
     pub(crate) fast_bytes: Option<u64>,
@@ -89,6 +90,7 @@ impl Default for Options {
             background_threads: 2,
             merge_bytes_per_second: None,
             background_merges: true,
+            open_damaged: false,
             slow_paths: Vec::new(),
             fast_share: 50,
             fast_bytes: None,
@@ -204,6 +206,15 @@ impl Options {
     /// ```
     pub fn background_merges(mut self, yes: bool) -> Options {
         self.background_merges = yes;
+        self
+    }
+
+    /// Whether [`Options::open_read_only`] opens a database with damaged, cut or missing tables and value files. Reads that need such a file
+    /// fail with an error that names it, and all others go on; [`Db::salvage`](crate::Db::salvage) walks round the damage. A damaged
+    /// manifest, or a damaged log that is still replayed, refuses the open even so: which keys it had is unknown. [`Options::open`] refuses
+    /// this option. Default: false.
+    pub fn open_damaged(mut self, yes: bool) -> Options {
+        self.open_damaged = yes;
         self
     }
 

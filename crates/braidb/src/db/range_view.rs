@@ -16,6 +16,8 @@ pub struct RangeView {
     /// `None` if no key lies within the bounds. Otherwise there until the drop.
     view: Option<Arc<View>>,
     family: FamilyId,
+    /// Whether the view lacks slices outside of the range. What a walk learns there is not true of the database.
+    is_partial: bool,
     pub at: SeqNo,
     pub bounds: Bounds,
 }
@@ -25,13 +27,26 @@ impl RangeView {
     pub fn new(db: &Db, family: FamilyId, bounds: Bounds, at: Option<SeqNo>) -> Result<RangeView> {
         let engine = db.engine()?;
         if is_empty_range(&bounds) {
-            return Ok(RangeView { db: db.clone(), view: None, family, at: at.unwrap_or(0), bounds });
+            return Ok(RangeView {
+                db: db.clone(),
+                view: None,
+                family,
+                is_partial: false,
+                at: at.unwrap_or(0),
+                bounds,
+            });
         }
         let (view, at) = match at {
             Some(at) => (engine.view()?, at),
             None => engine.view_with_number()?,
         };
-        Ok(RangeView { db: db.clone(), view: Some(view), family, at, bounds })
+        Ok(RangeView { db: db.clone(), view: Some(view), family, is_partial: false, at, bounds })
+    }
+
+    /// A range of a view that has all slices of the range, and maybe no others.
+    pub fn of_part(db: &Db, view: Arc<View>, family: FamilyId, bounds: Bounds, at: SeqNo) -> RangeView {
+        let view = (!is_empty_range(&bounds)).then_some(view);
+        RangeView { db: db.clone(), view, family, is_partial: true, at, bounds }
     }
 
     /// Fails if the database was closed, and in a forked child.
@@ -47,12 +62,13 @@ impl RangeView {
 
     /// Counts a new walk. Returns what it needs of the engine.
     pub fn begin_walk(&self) -> Result<ScanContext> {
-        Ok(self.db.engine()?.begin_scan(self.family))
+        let context = self.db.engine()?.begin_scan(self.family);
+        Ok(if self.is_partial { ScanContext { gaps: None, ..context } } else { context })
     }
 
     /// Tells the engine what a walk read.
     pub fn walk_ended(&self, passed: Option<Passed>) {
-        if let (Ok(engine), Some(passed)) = (self.db.engine(), passed) {
+        if let (Ok(engine), Some(passed), false) = (self.db.engine(), passed, self.is_partial) {
             engine.scan_ended(self.family, passed);
         }
     }

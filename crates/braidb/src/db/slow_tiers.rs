@@ -88,8 +88,8 @@ struct SlowTier {
 pub(super) enum Purpose {
     /// An open: new directories join.
     Open,
-    /// A verification, which changes nothing: new directories are no part of the database.
-    Verify,
+    /// A verification, or an open that only reads: new directories are no part of the database.
+    Look,
 }
 
 /// What an open sees in a directory: its `TIER`, and the names of other files.
@@ -137,7 +137,7 @@ pub(super) fn find(
     let mut places = seeker.places(paths)?;
     // New directories come last, so that a refused open makes none.
     places.sort_by_key(|(_, role)| *role == Role::New);
-    if purpose == Purpose::Verify {
+    if purpose == Purpose::Look {
         places.retain(|(_, role)| *role != Role::New);
     }
     let mut tiers = SlowTiers {
@@ -184,7 +184,8 @@ fn check_apart_from<'a>(path: &Path, mut others: impl Iterator<Item = &'a Path>)
     Err(Error::InvalidOption { option: "slow_path", why })
 }
 
-fn draw_database(env: &Env) -> DatabaseId {
+/// A new id for a database.
+pub(super) fn draw_database(env: &Env) -> DatabaseId {
     let halves = [env.random.next_u64(), env.random.next_u64()];
     let mut id = [0; 16];
     id[..8].copy_from_slice(&halves[0].to_le_bytes());

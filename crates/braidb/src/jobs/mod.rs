@@ -33,6 +33,7 @@
 
 mod asked;
 mod catalog;
+pub mod checkpoint;
 mod cleanup;
 mod collect_logs;
 mod compact;

@@ -2,6 +2,7 @@
 
 mod ahead;
 mod backward;
+mod damage;
 mod estimate;
 mod get;
 mod lengths;
@@ -15,6 +16,7 @@ mod view_cursor;
 
 use crate::version::usage::rent::CHARGED_BITS;
 
+pub use damage::{damaged_ranges, touches};
 pub use estimate::{RangeEstimate, estimate};
 pub use get::{contains, get};
 pub use lengths::UsualLengths;

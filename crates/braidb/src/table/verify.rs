@@ -5,7 +5,7 @@ use super::filter::Filter;
 use super::holes::dead_extents;
 use super::index::Index;
 use super::properties::Properties;
-use super::reader::{NO_SUCH_BODY, names_bodies};
+use super::reader::{NO_SUCH_BODY, Table, names_bodies};
 use super::section::{self, Fault, Flaw, Why};
 use super::tail::Tail;
 use crate::base::checksum;
@@ -46,6 +46,28 @@ pub fn verify(fs: &dyn FileSystem, path: &Path, id: FileId, expected: &Expected<
         Damage { path: path.to_owned(), offset, bytes, what }
     };
     faults.into_iter().map(damage).chain(values.damages()).collect()
+}
+
+impl Table {
+    /// The blocks in `range` that cannot be read or fail their check: the keys that each may hold, and the error.
+    pub fn damaged_blocks(&self, range: &KeyRange) -> Vec<(KeyRange, Error)> {
+        let (index, mut bytes, mut damaged) = (self.index(), Vec::new(), Vec::new());
+        let mut low = range.low.clone();
+        for number in index.first_at_or_after(&range.low)..index.blocks() {
+            let separator = index.separator(number);
+            let read = self.read_blocks(number, number + 1, &mut bytes);
+            if let Err(error) = read.and_then(|()| self.check_block(number, &bytes).map(drop)) {
+                let high = separator.clone().min(range.high.clone());
+                damaged.push((KeyRange { low, high }, error));
+            }
+            // The versions of a key may continue in the next block, so its keys begin with this separator.
+            low = separator.max(range.low.clone());
+            if low > range.high {
+                break;
+            }
+        }
+        damaged
+    }
 }
 
 /// What the manifest, or another source, says about a table.

@@ -3,8 +3,9 @@
 //! A *point* is one storage operation that changes something. At a chosen point the explorer takes three images: the process
 //! killed, power lost with everything unsynced, power lost with unsynced changes torn. After the interrupted call, each image
 //! is opened on its own machine. It must open, be whole by `verify`, and equal the model at one position that the moment
-//! allows. Then it must go on to work: some more synced writes must survive a power failure. For some images the opening itself
-//! is stopped at points too. Recovery must then find the same position again.
+//! allows. One image in 4 is opened to read first, which must find the same and change no byte. Then the image must go on to
+//! work: some more synced writes must survive a power failure. For some images the opening itself is stopped at points too.
+//! Recovery must then find the same position again.
 //!
 //! On a machine with slow tiers, half of the images give each device a crash of its own: one may lose power while another keeps its
 //! unsynced data. The crash of the device with the logs decides which positions are allowed.
@@ -242,8 +243,13 @@ pub fn judge(case: &Case) -> Verdict<Tally> {
     let mut workload = Workload::new(rng.bits(), Limits { crashes: true, value_bytes: 6_000 });
     let mut runner = Runner::new(case.preset, rng.fork(), workload.keys());
     let explorer = Explorer::new(rng.fork(), 1);
-    let mut images =
-        Images { preset: case.preset, rng: rng.fork(), trace: case.trace, tally: Tally::default() };
+    let mut images = Images {
+        preset: case.preset,
+        rng: rng.fork(),
+        readers: Rng::new(!case.seed),
+        trace: case.trace,
+        tally: Tally::default(),
+    };
     let seen = explorer.clone();
     runner.observe(Arc::new(Mutex::new(move |fs: &SimFs, op: &FileOp, moment: Moment| {
         seen.lock().see(fs, op, moment);
@@ -270,9 +276,14 @@ pub fn judge(case: &Case) -> Verdict<Tally> {
 struct Images {
     preset: Preset,
     rng: Rng,
+    /// Chooses the images that are opened to read first. A generator of its own leaves the draws of all other choices as they were.
+    readers: Rng,
     trace: bool,
     tally: Tally,
 }
+
+/// One image in 4 is opened to read before it is opened to write.
+const READ_ONE_IN: u64 = 4;
 
 impl Images {
     fn judge_point(&mut self, point: Point, runner: &Runner) -> Verdict {
@@ -325,7 +336,13 @@ impl Images {
                 seen.lock().see(fs, op, moment);
             })));
         }
+        let read = match self.readers.one_in(READ_ONE_IN) {
+            true => life.read_beside(self.readers.bits())?,
+            false => None,
+        };
+        self.tally.add("opens to read", u64::from(read.is_some()));
         life.start_at(allowed)?;
+        read.map_or(Ok(()), |read| life.agrees_with(&read))?;
         let found = life.found().expect("an opening without faults that succeeds has found something");
         life.unobserve();
         let points = std::mem::take(&mut explorer.lock().points);

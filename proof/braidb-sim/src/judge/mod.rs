@@ -3,6 +3,7 @@
 //! Each judge runs *cases*. A case is small and follows from one seed, a preset of options and a size, so that one command
 //! replays it. For a larger size a judge runs the cases of consecutive seeds, one after the other.
 
+pub mod checkpoints;
 pub mod crash;
 pub mod errors;
 pub mod flips;
@@ -33,10 +34,11 @@ pub enum Judge {
     Forks,
     Transactions,
     Isolation,
+    Checkpoints,
 }
 
 impl Judge {
-    pub const ALL: [Judge; 9] = [
+    pub const ALL: [Judge; 10] = [
         Judge::Model,
         Judge::Writers,
         Judge::Crash,
@@ -46,6 +48,7 @@ impl Judge {
         Judge::Forks,
         Judge::Transactions,
         Judge::Isolation,
+        Judge::Checkpoints,
     ];
 
     /// The name on the command line.
@@ -60,6 +63,7 @@ impl Judge {
             Judge::Forks => "forks",
             Judge::Transactions => "transactions",
             Judge::Isolation => "isolation",
+            Judge::Checkpoints => "checkpoints",
         }
     }
 
@@ -80,6 +84,7 @@ impl Judge {
             Judge::Forks => 300,
             Judge::Transactions => 2_000,
             Judge::Isolation => 2_000,
+            Judge::Checkpoints => 400,
         }
     }
 }
@@ -116,6 +121,7 @@ impl Case {
             Judge::Forks => forks::judge(self),
             Judge::Transactions => transactions::judge(self),
             Judge::Isolation => isolation::judge(self),
+            Judge::Checkpoints => checkpoints::judge(self),
         });
         judged.map_err(|failure| Failure::new(format!("{failure}\n  replay: {self}")))
     }

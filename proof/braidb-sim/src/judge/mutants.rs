@@ -41,6 +41,9 @@ const OF_FORKS: [&str; 2] = ["forked_drop_seals", "forked_drop_unlocks"];
 const OF_TRANSACTIONS: [&str; 4] =
     ["change_of_tables_unseen", "own_write_unread", "phantom_unseen", "write_ring_overrun_unseen"];
 
+/// The mutants that break a rule of checkpoints, which no other judge makes.
+const OF_CHECKPOINTS: [&str; 3] = ["checkpoint_named_first", "checkpoint_not_synced", "linked_file_punched"];
+
 /// The mutant of groups: only threads commit in groups. The judge activates it on its threads too.
 const OF_GROUPS: &str = "conflict_within_a_group_unseen";
 
@@ -64,6 +67,7 @@ impl Round {
             _ if OF_TIERS.contains(&mutant) => self.with_tiers(),
             _ if OF_FORKS.contains(&mutant) => self.with_forks(),
             _ if OF_TRANSACTIONS.contains(&mutant) => self.with_transactions(),
+            _ if OF_CHECKPOINTS.contains(&mutant) => self.with_checkpoints(),
             OF_GROUPS => self.with_groups(),
             _ => self.without_tiers(),
         }
@@ -111,6 +115,12 @@ impl Round {
         let of =
             |preset| Case { ops: 600 * self.effort, ..Case::new(Judge::Transactions, self.seed, preset) };
         vec![of(Preset::Random), of(Preset::Guards), of(Preset::SmallMemory), of(Preset::TinyFiles)]
+    }
+
+    /// Cases with checkpoints.
+    fn with_checkpoints(&self) -> Vec<Case> {
+        let of = |preset| Case { ops: 200 * self.effort, ..Case::new(Judge::Checkpoints, self.seed, preset) };
+        vec![of(Preset::TinyFiles), of(Preset::Guards), of(Preset::Random), of(Preset::ShortLogs)]
     }
 
     /// Cases of transactions on threads, which meet in groups.

@@ -38,6 +38,7 @@ fn draw_case(rng: &mut Rng) -> Case {
         (1, Judge::Tiers),
         (4, Judge::Transactions),
         (2, Judge::Isolation),
+        (4, Judge::Checkpoints),
     ]);
     let preset = rng.weighted(&[
         (1, Preset::Default),
@@ -57,7 +58,8 @@ fn draw_case(rng: &mut Rng) -> Case {
         | Judge::Crash
         | Judge::Forks
         | Judge::Transactions
-        | Judge::Isolation => 1,
+        | Judge::Isolation
+        | Judge::Checkpoints => 1,
     };
     // Short seeds make the replay command easier to copy.
     let case = Case { stride, ..Case::new(judge, rng.bits() >> 24, preset) };

@@ -2,6 +2,8 @@
 //! everything and finding one allowed position of the model.
 
 use super::*;
+use crate::model::State;
+use std::path::PathBuf;
 
 impl Runner {
     /// Opens the database for the first time.
@@ -13,6 +15,49 @@ impl Runner {
     /// Opens what a crash left. The database must be at one of the `allowed` positions.
     pub fn start_at(&mut self, allowed: &RangeInclusive<u64>) -> Verdict {
         self.open(allowed)
+    }
+
+    /// Opens the database to read, as another process would before this life begins, and returns what it reads. All files must stay as they
+    /// are, to the byte. A missing `LOCK` may be made. `None` if the database has not been created yet.
+    pub fn read_beside(&self, seed: u64) -> Verdict<Option<State>> {
+        let bytes = || -> Vec<(PathBuf, Vec<u8>)> {
+            let files = self.fs.files().into_iter().filter(|path| !path.ends_with("LOCK"));
+            files.map(|path| (path.clone(), self.fs.read_file(&path).expect("it was listed"))).collect()
+        };
+        let before = bytes();
+        let fail = |what: String| Failure::new(what).at("opening to read");
+        let db = match Machine::new(&self.fs, seed).open_read_only(&self.set) {
+            Err(Error::Missing { .. }) if before.iter().all(|(path, _)| !path.ends_with("CURRENT")) => {
+                return Ok(None);
+            }
+            opened => opened.map_err(|error| fail(error.to_string()))?,
+        };
+        let refused =
+            [db.put("k", "v"), db.delete("k"), db.flush(), db.compact(), db.persist(Durability::Sync)];
+        for outcome in refused {
+            if !matches!(outcome, Err(Error::ReadOnly { .. })) {
+                return Err(fail(format!("a write returned {outcome:?}")));
+            }
+        }
+        let client = Client::new(db).map_err(|error| fail(error.to_string()))?;
+        let state = client.read_all(None, &self.probes).map_err(|trouble| fail(trouble.to_string()))?;
+        client.db.close().map_err(|error| fail(error.to_string()))?;
+        if bytes() != before {
+            return Err(fail("files were changed".to_owned()));
+        }
+        Ok(Some(state))
+    }
+
+    /// Fails unless an open that only read found what this life has found.
+    pub fn agrees_with(&self, read: &State) -> Verdict {
+        let Some((found, _)) = &self.found else { return Ok(()) };
+        match *read == found.state {
+            true => Ok(()),
+            false => Err(Failure::new(format!(
+                "an open to read differs from the open behind it: {}",
+                differences(&found.state, read)
+            ))),
+        }
     }
 
     /// Adds the engine's counts of this life to the tally.

@@ -10,11 +10,13 @@
 //! images can be judged after the call that they interrupted.
 
 mod bounds;
+mod checkpoints;
 mod forks;
 mod intruder;
 mod lives;
 mod outage;
 mod rest;
+pub use checkpoints::{COPIES, Copy};
 use lives::crash_name;
 pub use outage::Outage;
 
@@ -540,7 +542,8 @@ impl Runner {
         }
         if settled.is_ok() && self.iterators.is_empty() && self.device == Device::Good {
             let known = tables_of(&db.tree()).len();
-            let files = self.fs.files();
+            let files: Vec<_> =
+                self.fs.files().into_iter().filter(|path| !path.starts_with(COPIES)).collect();
             let count =
                 |ending: &str| files.iter().filter(|path| path.to_string_lossy().ends_with(ending)).count();
             let value_files = db.stats().value_files as usize;

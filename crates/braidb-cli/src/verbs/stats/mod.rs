@@ -56,7 +56,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Outcome {
-    let db = args.place.open_at_rest()?;
+    let db = args.place.open_to_read()?;
     let (stats, recovery, trees) = (db.stats(), db.recovery().clone(), db.tree());
     let reasons = if args.guards || args.tiers { reasons(&db) } else { BTreeMap::new() };
     db.close()?;

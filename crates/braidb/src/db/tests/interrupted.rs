@@ -103,6 +103,9 @@ impl FileSystem for Hooked {
     fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
         RealFs.list(dir)
     }
+    fn links(&self, path: &Path) -> io::Result<u64> {
+        RealFs.links(path)
+    }
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
         RealFs.lock(path)
     }

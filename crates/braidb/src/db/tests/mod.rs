@@ -1,5 +1,7 @@
 //! Log collections and merges with other work between their steps, and iterators after the close.
 
+mod checkpoint;
+mod damaged;
 mod deletions;
 mod estimate;
 mod executor;

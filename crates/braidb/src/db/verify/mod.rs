@@ -24,7 +24,7 @@ use crate::table;
 use crate::value::{Body, file};
 use crate::version::shape::cut::count_values;
 use crate::version::{DirLock, Found, FoundFile, Manifest, State, TableStore, current, examine};
-use braidb_storage::{Env, FileSystem};
+use braidb_storage::{Env, FileSystem, ReadOnly};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -140,6 +140,7 @@ fn unless_gone<T>(outcome: Result<T>) -> Result<Option<T>> {
 fn offline(dir: &Path, options: &Options, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
     slow_tiers::check_apart(dir, &options.slow_paths)?;
     let mut env = options.env_or_real();
+    env.fs = Arc::new(ReadOnly::new(env.fs));
     match examine(env.fs.as_ref(), dir) {
         Ok(Found::Database) => {}
         Ok(Found::Nothing) => {
@@ -161,7 +162,7 @@ fn offline(dir: &Path, options: &Options, progress: &mut dyn FnMut(u64, u64)) ->
             return Check::new(&env, no_tiers).without_manifest(error, &listing);
         }
     };
-    let tiers = slow_tiers::find(&whole, dir, &options.slow_paths, Some(&state), Purpose::Verify)?;
+    let tiers = slow_tiers::find(&whole, dir, &options.slow_paths, Some(&state), Purpose::Look)?;
     if let Some(tiers) = &tiers {
         env.fs = tiers.route(dir, fast.clone());
         (state, _) = read(tiers.dirs(), &env.fs)?;

@@ -456,6 +456,23 @@ pub struct Version {
 pub type Guards = BTreeMap<Vec<u8>, usize>;
 
 impl Version {
+    /// A version with the slices alone that `keeps` accepts, for reads of a range.
+    pub fn only(&self, keeps: impl Fn(&Slice) -> bool) -> Version {
+        let run = |run: &Run| {
+            let slices: Vec<_> = run.slices.iter().filter(|slice| keeps(slice)).cloned().collect();
+            Run { epoch: run.epoch, slices: Arc::new(slices.into()) }
+        };
+        let cell = |cell: &Arc<Cell>| {
+            let runs = cell.runs.iter().map(run).filter(|run| !run.slices.is_empty()).collect();
+            Arc::new(Cell::new(cell.low.clone(), runs))
+        };
+        let level = |level: &Arc<Level>| {
+            let cells: Vec<_> = level.cells.iter().map(cell).collect();
+            Arc::new(Level { cells: cells.into() })
+        };
+        Version { levels: self.levels.each_ref().map(level), ..self.clone() }
+    }
+
     /// Checks rule 12 in the cells that hold `key`, one on each level: a cell with tables on a slow tier has one run, and deeper levels
     /// have nothing in its range.
     pub(super) fn check_slow_cells_at(&self, key: &[u8]) -> Result<(), String> {

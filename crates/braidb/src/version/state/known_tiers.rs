@@ -107,6 +107,12 @@ impl State {
         self.tiers.database
     }
 
+    /// The state of another database, which begins with the files of this one. It gets an id of its own if this one has an id.
+    pub fn for_another(mut self, id: DatabaseId) -> State {
+        self.tiers.database = self.tiers.database.map(|_| id);
+        self
+    }
+
     /// The largest id that a tier ever had.
     pub fn last_tier(&self) -> TierId {
         self.tiers.last

@@ -55,6 +55,18 @@ impl Puncher {
         }
     }
 
+    /// Takes the holes of a table unless another thread has them. Does not make that thread search again.
+    pub fn take_if_free(table: &Arc<TableFile>) -> Option<Puncher> {
+        let mut holes = table.holes.lock();
+        match mem::replace(&mut *holes, Holes::Taken { is_wanted: false }) {
+            Holes::Here(known) => Some(Puncher { table: table.clone(), holes: Some(known) }),
+            taken => {
+                *holes = taken;
+                None
+            }
+        }
+    }
+
     /// The table that is punched.
     pub fn table_id(&self) -> FileId {
         self.table.id
