@@ -4,6 +4,12 @@ use std::error::Error;
 use std::path::Path;
 
 #[allow(dead_code, reason = "its main is for `cargo run --example`")]
+#[path = "../examples/cache.rs"]
+mod cache;
+#[allow(dead_code, reason = "its main is for `cargo run --example`")]
+#[path = "../examples/counters.rs"]
+mod counters;
+#[allow(dead_code, reason = "its main is for `cargo run --example`")]
 #[path = "../examples/durability.rs"]
 mod durability;
 #[allow(dead_code, reason = "its main is for `cargo run --example`")]
@@ -12,6 +18,12 @@ mod queue;
 #[allow(dead_code, reason = "its main is for `cargo run --example`")]
 #[path = "../examples/quick_start.rs"]
 mod quick_start;
+#[allow(dead_code, reason = "its main is for `cargo run --example`")]
+#[path = "../examples/secondary_index.rs"]
+mod secondary_index;
+#[allow(dead_code, reason = "its main is for `cargo run --example`")]
+#[path = "../examples/time_series.rs"]
+mod time_series;
 #[allow(dead_code, reason = "its main is for `cargo run --example`")]
 #[path = "../examples/transfer.rs"]
 mod transfer;
@@ -51,4 +63,24 @@ fn word_index_runs() {
 #[test]
 fn durability_runs() {
     runs_twice("durability", durability::run);
+}
+
+#[test]
+fn cache_runs() {
+    runs_twice("cache", cache::run);
+}
+
+#[test]
+fn counters_runs() {
+    runs_twice("counters", counters::run);
+}
+
+#[test]
+fn secondary_index_runs() {
+    runs_twice("secondary-index", secondary_index::run);
+}
+
+#[test]
+fn time_series_runs() {
+    runs_twice("time-series", time_series::run);
 }
