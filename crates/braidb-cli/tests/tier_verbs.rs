@@ -155,6 +155,28 @@ fn a_tier_is_emptied_and_others_go_on() {
 }
 
 #[test]
+fn a_checkpoint_takes_the_tiers_along() {
+    let tiered = Tiered::new("tiers-checkpoint");
+    let (db, slow) = (&tiered.db(), &tiered.path("slow"));
+    let (copy, slow_copy) = (&tiered.path("monday"), &tiered.path("slow-monday"));
+    let whole = braidb(&["dump", db]).exits(0).text().to_owned();
+    braidb(&["checkpoint", db, copy]).exits(2).tells("--tier SLOW_DIR NEW_SLOW_DIR");
+    braidb(&["checkpoint", db, copy, "--tier", db, slow_copy]).exits(2).tells("no slow tier");
+    braidb(&["checkpoint", db, copy, "--tier", slow, slow_copy]).exits(0).tells("linked");
+    braidb(&["put", db, "later", "v"]).exits(0);
+    assert_eq!(braidb(&["dump", copy]).exits(0).text(), whole);
+    braidb(&["delete", copy, "key 00000"]).exits(0);
+    braidb(&["compact", copy]).exits(0);
+    braidb(&["verify", copy]).exits(0);
+    braidb(&["verify", db]).exits(0);
+    braidb(&["get", copy, "key 00000"]).exits(1);
+    braidb(&["get", db, "key 00000"]).prints("value 0\n");
+    // Neither database takes the other's tier.
+    braidb(&["get", copy, "key 00001", "--slow-path", slow]).exits(2).tells("another database");
+    braidb(&["get", db, "key 00001", "--slow-path", slow_copy]).exits(2).tells("another database");
+}
+
+#[test]
 fn a_share_that_is_not_reached_is_told() {
     let place = Place::new("tiers-share");
     let slow = place.path("slow").display().to_string();

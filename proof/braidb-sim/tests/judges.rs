@@ -219,13 +219,14 @@ fn every_mutant_is_caught_of_the_last_third() {
 #[test]
 fn checkpoints_beside_the_database() {
     let mut tally = Tally::default();
-    for preset in [Preset::TinyFiles, Preset::Guards, Preset::Random, Preset::ShortLogs] {
+    for preset in [Preset::TinyFiles, Preset::Guards, Preset::Random, Preset::ShortLogs, Preset::Tiers] {
         tally.merge(&judge(Case::new(Judge::Checkpoints, 1, preset), 4));
     }
     for what in [
         "checkpoints",
         "linked bytes",
         "checkpoints used",
+        "checkpoints with slow tiers",
         "images during checkpoints",
         "refused checkpoints",
     ] {

@@ -176,7 +176,7 @@ fn evacuate(args: &Evacuate) -> Outcome {
 }
 
 /// The slow tier whose directory `slow_dir` is.
-fn tier_at(db: &Db, place: &Place, slow_dir: &Path) -> Outcome<TierStats> {
+pub fn tier_at(db: &Db, place: &Place, slow_dir: &Path) -> Outcome<TierStats> {
     let is_there = |tier: &TierStats| tier.path == slow_dir || files::is_same_dir(&tier.path, slow_dir);
     let found = db.stats().tiers.into_iter().find(|tier| tier.id > 0 && is_there(tier));
     found.ok_or_else(|| {

@@ -131,6 +131,7 @@ pub const ALL: &[(&str, &str)] = &[
     ("write_ring_overrun_unseen", "21: a ring that lost a write since the reads proves nothing"),
     ("checkpoint_named_first", "22: a checkpoint is named once its files are whole and stable"),
     ("checkpoint_not_synced", "22: a checkpoint is named once its files are whole and stable"),
+    ("checkpoint_named_before_tiers", "22: a checkpoint is named once its slow directories are its tiers"),
     ("linked_file_punched", "22: a file with several names is not punched"),
     ("read_only_changes_files", "23: an open that only reads changes nothing"),
     ("own_write_unread", "21: a transaction reads its own writes"),

@@ -171,11 +171,14 @@ pub(super) fn check_apart(dir: &Path, paths: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
+/// The first of `others` that is `path`, or lies in or around it.
+pub(super) fn not_apart<'a>(path: &Path, mut others: impl Iterator<Item = &'a Path>) -> Option<&'a Path> {
+    others.find(|other| path.starts_with(other) || other.starts_with(path))
+}
+
 /// Refuses a slow path that is one of `others`, or lies in or around one.
-fn check_apart_from<'a>(path: &Path, mut others: impl Iterator<Item = &'a Path>) -> Result<()> {
-    let Some(other) = others.find(|other| path.starts_with(other) || other.starts_with(path)) else {
-        return Ok(());
-    };
+fn check_apart_from<'a>(path: &Path, others: impl Iterator<Item = &'a Path>) -> Result<()> {
+    let Some(other) = not_apart(path, others) else { return Ok(()) };
     let why = format!(
         "{} and {} are not apart; a tier needs a directory of its own",
         path.display(),

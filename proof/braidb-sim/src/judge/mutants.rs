@@ -42,7 +42,12 @@ const OF_TRANSACTIONS: [&str; 4] =
     ["change_of_tables_unseen", "own_write_unread", "phantom_unseen", "write_ring_overrun_unseen"];
 
 /// The mutants that break a rule of checkpoints, which no other judge makes.
-const OF_CHECKPOINTS: [&str; 3] = ["checkpoint_named_first", "checkpoint_not_synced", "linked_file_punched"];
+const OF_CHECKPOINTS: [&str; 4] = [
+    "checkpoint_named_first",
+    "checkpoint_named_before_tiers",
+    "checkpoint_not_synced",
+    "linked_file_punched",
+];
 
 /// The mutant of groups: only threads commit in groups. The judge activates it on its threads too.
 const OF_GROUPS: &str = "conflict_within_a_group_unseen";
@@ -120,7 +125,13 @@ impl Round {
     /// Cases with checkpoints.
     fn with_checkpoints(&self) -> Vec<Case> {
         let of = |preset| Case { ops: 200 * self.effort, ..Case::new(Judge::Checkpoints, self.seed, preset) };
-        vec![of(Preset::TinyFiles), of(Preset::Guards), of(Preset::Random), of(Preset::ShortLogs)]
+        vec![
+            of(Preset::TinyFiles),
+            of(Preset::Guards),
+            of(Preset::Random),
+            of(Preset::ShortLogs),
+            of(Preset::Tiers),
+        ]
     }
 
     /// Cases of transactions on threads, which meet in groups.

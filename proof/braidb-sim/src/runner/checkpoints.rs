@@ -7,6 +7,11 @@ use std::path::Path;
 /// The directory that holds all checkpoints.
 pub const COPIES: &str = "/copies";
 
+/// Whether a checkpoint has this file. Its slow tiers are in directories of this name, too, each on the device of the tier.
+pub fn is_of_copy(path: &Path) -> bool {
+    path.components().any(|part| Path::new("/").join(part) == Path::new(COPIES))
+}
+
 /// The directory of a checkpoint, and what it must hold.
 #[derive(Debug)]
 pub struct Copy {
@@ -14,23 +19,27 @@ pub struct Copy {
     pub state: State,
 }
 
-/// The options with which a checkpoint is opened: it has no slow tier.
+/// The options with which a checkpoint is opened: it remembers its slow tiers.
 fn options_of(set: &OptionSet) -> OptionSet {
     OptionSet { slow_tiers: 0, open_files: set.open_files.max(64), ..set.clone() }
 }
 
 impl Runner {
-    /// Makes a checkpoint in `dir`. `None` if the database has slow tiers, which refuses it, or is not open.
+    /// Makes a checkpoint in `dir`, whose slow tiers are beside those of the database. `None` if the database is not open.
     pub fn checkpoint(&mut self, dir: &str) -> Verdict<Option<Copy>> {
         self.begin_operation();
         let Some(client) = &self.client else { return Ok(None) };
-        match client.db.checkpoint(dir) {
+        let tiers = client.db.stats().tiers.into_iter().filter(|tier| tier.id > 0).map(|tier| tier.path);
+        let beside = |old: &Path| old.with_file_name(dir.trim_start_matches('/'));
+        let tiers: Vec<_> = tiers.map(|old| (beside(&old), old)).collect();
+        let pairs: Vec<_> = tiers.iter().map(|(new, old)| (old.as_path(), new.as_path())).collect();
+        match client.db.checkpoint_to(dir, &pairs) {
             Ok(report) => {
                 self.tally.add("checkpoints", 1);
+                self.tally.add("checkpoints with slow tiers", u64::from(!tiers.is_empty()));
                 self.tally.add("linked bytes", report.linked_bytes);
                 Ok(Some(Copy { dir: dir.to_owned(), state: self.model.state().clone() }))
             }
-            Err(Error::Tier { .. }) if self.has_slow_devices() => Ok(None),
             Err(error) => Err(Failure::new(format!("a checkpoint in {dir} fails: {error}"))),
         }
     }

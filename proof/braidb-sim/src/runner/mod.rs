@@ -543,7 +543,7 @@ impl Runner {
         if settled.is_ok() && self.iterators.is_empty() && self.device == Device::Good {
             let known = tables_of(&db.tree()).len();
             let files: Vec<_> =
-                self.fs.files().into_iter().filter(|path| !path.starts_with(COPIES)).collect();
+                self.fs.files().into_iter().filter(|path| !checkpoints::is_of_copy(path)).collect();
             let count =
                 |ending: &str| files.iter().filter(|path| path.to_string_lossy().ends_with(ending)).count();
             let value_files = db.stats().value_files as usize;

@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const DIR: &str = "/db";
 const COPY: &str = "/copies/monday";
+const SLOW: &str = "/slow/db";
+const SLOW_COPY: &str = "/slow/monday";
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -121,6 +123,17 @@ fn a_crash_at_each_step_leaves_the_source_whole_and_the_copy_whole_or_refused() 
     write(&db, 500..600);
     db.persist(crate::Durability::Sync).unwrap();
     let expected = rows(&db);
+    crash_at_each_step(&fs, &db, &[], &expected);
+}
+
+#[test]
+fn a_crash_at_each_step_of_a_checkpoint_with_tiers_does_too() {
+    let fs = SimFs::new();
+    let (db, expected) = tiered(&fs);
+    crash_at_each_step(&fs, &db, &[(Path::new(SLOW), Path::new(SLOW_COPY))], &expected);
+}
+
+fn crash_at_each_step(fs: &SimFs, db: &Db, tiers: &[(&Path, &Path)], expected: &[Rows; 2]) {
     let (images, number) =
         (Arc::new(braidb_storage::locks::Mutex::new(Vec::new())), Arc::new(AtomicU64::new(0)));
     let kept = images.clone();
@@ -130,20 +143,20 @@ fn a_crash_at_each_step_leaves_the_source_whole_and_the_copy_whole_or_refused() 
             kept.lock().push(fs.crash_image(crash, seed));
         }
     })));
-    db.checkpoint(COPY).unwrap();
+    db.checkpoint_to(COPY, tiers).unwrap();
     fs.set_hook(None);
     let mut images = std::mem::take(&mut *images.lock());
     images.push(fs.crash_image(Crash::PowerAllLost, 1));
     let (steps, mut whole) = (images.len(), 0);
     for (step, image) in images.into_iter().enumerate() {
         let source = options(&image).open(DIR).unwrap();
-        assert!(rows(&source) == expected, "step {step}");
+        assert!(rows(&source) == *expected, "step {step}");
         assert!(source.verify().unwrap().damages.is_empty());
         drop(source);
         match options(&image).create_if_missing(false).open(COPY) {
             Ok(copy) => {
                 whole += 1;
-                assert!(rows(&copy) == expected, "step {step} of {steps}");
+                assert!(rows(&copy) == *expected, "step {step} of {steps}");
                 assert!(copy.verify().unwrap().damages.is_empty(), "step {step}");
             }
             Err(Error::Missing { .. } | Error::Corruption { .. }) => {
@@ -158,18 +171,14 @@ fn a_crash_at_each_step_leaves_the_source_whole_and_the_copy_whole_or_refused() 
 #[test]
 fn an_error_at_each_step_leaves_the_source_whole_and_no_database() {
     let fs = SimFs::new();
-    let db = options(&fs).open(DIR).unwrap();
-    write(&db, 0..300);
-    db.flush().unwrap();
-    write(&db, 300..350);
-    let expected = rows(&db);
+    let (db, expected) = tiered(&fs);
     let (mut failures, mut nth) = (0, 1);
     loop {
-        let copy = format!("/copies/{nth}");
-        let below = Path::new("/copies").to_owned();
-        fs.fail_nth_where(nth, Fault::Io, Lasting::Once, nth, move |op| op.path.starts_with(&below));
+        let (copy, slow_copy) = (format!("/copies/{nth}"), format!("/slow/copies/{nth}"));
+        let is_of_copy = |path: &Path| path.starts_with("/copies") || path.starts_with("/slow/copies");
+        fs.fail_nth_where(nth, Fault::Io, Lasting::Once, nth, move |op| is_of_copy(&op.path));
         let before = fs.faults_struck();
-        let outcome = db.checkpoint(&copy);
+        let outcome = db.checkpoint_to(&copy, &[(Path::new(SLOW), Path::new(&slow_copy))]);
         let struck = fs.faults_struck() - before;
         fs.heal();
         if outcome.is_ok() {
@@ -181,6 +190,9 @@ fn an_error_at_each_step_leaves_the_source_whole_and_no_database() {
             failures += 1;
             let opened = options(&fs).create_if_missing(false).open(&copy);
             assert!(matches!(opened, Err(Error::Missing { .. } | Error::Corruption { .. })), "{opened:?}");
+            // A directory that failed to be made or listed is not there.
+            let left = fs.list(Path::new(&slow_copy)).unwrap_or_default();
+            assert!(left.iter().all(|entry| entry.name == "LOCK"), "step {nth} leaves {left:?}");
         }
         assert!(rows(&db) == expected);
         db.put("still", "writable").unwrap();
@@ -205,4 +217,70 @@ fn a_directory_in_use_is_refused() {
     assert!(matches!(tiered.checkpoint("/copies/tiered"), Err(Error::Tier { .. })));
     db.checkpoint("/copies/first").unwrap();
     assert!(matches!(db.checkpoint("/copies/first"), Err(Error::Exists { .. })));
+}
+
+/// A database whose one slow tier holds most tables, and what it holds.
+fn tiered(fs: &SimFs) -> (Db, [Rows; 2]) {
+    let db = options(fs).slow_path(SLOW).fast_share(10).open(DIR).unwrap();
+    write(&db, 0..800);
+    db.compact().unwrap();
+    db.settle().unwrap();
+    write(&db, 800..900);
+    db.persist(crate::Durability::Sync).unwrap();
+    assert!(db.stats().tiers[1].bytes > 10_000, "{:?}", db.stats().tiers);
+    let rows = rows(&db);
+    (db, rows)
+}
+
+#[test]
+fn a_copy_has_tiers_of_its_own() {
+    let fs = SimFs::new();
+    let (db, expected) = tiered(&fs);
+    let pairs = [(Path::new(SLOW), Path::new(SLOW_COPY))];
+    let report = db.checkpoint_to(COPY, &pairs).unwrap();
+    assert!(report.linked_bytes > 10_000, "{report:?}");
+    write(&db, 900..1_500);
+    db.compact().unwrap();
+    let after = rows(&db);
+    db.close().unwrap();
+    // The two databases have different ids, so each refuses the other's tier, by its name too.
+    for (dir, slow) in [(DIR, SLOW_COPY), (COPY, SLOW)] {
+        let refused = options(&fs).slow_path(slow).open(dir).unwrap_err();
+        assert!(refused.to_string().contains("belongs to another database"), "{refused}");
+    }
+    check_whole(&fs, COPY, &expected);
+    check_whole(&fs, DIR, &after);
+    // Evacuation leaves the source's tier as it is.
+    let copy = options(&fs).open(COPY).unwrap();
+    let copied = rows(&copy);
+    copy.evacuate(SLOW_COPY, |_| ()).unwrap();
+    copy.close().unwrap();
+    check_whole(&fs, COPY, &copied);
+    assert_eq!(options(&fs).verify(DIR).unwrap().damages, []);
+}
+
+#[test]
+fn wrong_directories_of_tiers_are_refused_before_anything_is_made() {
+    let fs = SimFs::new();
+    let (db, expected) = tiered(&fs);
+    fs.create_dir_all(Path::new("/notes")).unwrap();
+    fs.write_file(Path::new("/notes/mine"), b"").unwrap();
+    let path = Path::new;
+    let wrong: [(&[(&Path, &Path)], &str); 7] = [
+        (&[], "`checkpoint_to`"),
+        (&[(path("/elsewhere"), path(SLOW_COPY))], "no slow tier"),
+        (&[(path(SLOW), path(SLOW))], "not apart"),
+        (&[(path(SLOW), path(DIR))], "not apart"),
+        (&[(path(SLOW), path(COPY))], "not apart"),
+        (&[(path(SLOW), path(SLOW_COPY)), (path(SLOW), path("/other"))], "named twice"),
+        (&[(path(SLOW), path("/notes"))], "`mine`"),
+    ];
+    for (pairs, why) in wrong {
+        let refused = db.checkpoint_to(COPY, pairs).unwrap_err();
+        assert!(refused.to_string().contains(why), "{refused}");
+        assert!(options(&fs).create_if_missing(false).open(COPY).is_err());
+    }
+    assert!(rows(&db) == expected);
+    db.checkpoint_to(COPY, &[(path(SLOW), path(SLOW_COPY))]).unwrap();
+    assert!(rows(&options(&fs).open_read_only(COPY).unwrap()) == expected);
 }

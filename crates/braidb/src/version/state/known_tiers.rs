@@ -102,14 +102,20 @@ impl State {
         epochs.iter().map(|(&id, &epoch)| Tier { id, epoch, place: places.get(&id).map(PathBuf::as_path) })
     }
 
+    pub fn slow_tiers(&self) -> impl Iterator<Item = Tier<'_>> {
+        self.tiers().filter(|tier| tier.id != TierId::FAST)
+    }
+
     /// The database's id. `None` for a database that never had a slow tier.
     pub fn database(&self) -> Option<DatabaseId> {
         self.tiers.database
     }
 
-    /// The state of another database, which begins with the files of this one. It gets an id of its own if this one has an id.
-    pub fn for_another(mut self, id: DatabaseId) -> State {
+    /// The state of another database, which begins with the files of this one and whose tiers are at `place`. It gets an id of its own if
+    /// this one has an id.
+    pub fn for_another(mut self, id: DatabaseId, place: impl Fn(TierId) -> PathBuf) -> State {
         self.tiers.database = self.tiers.database.map(|_| id);
+        self.tiers.places.iter_mut().for_each(|(&tier, path)| *path = place(tier));
         self
     }
 
