@@ -4,7 +4,9 @@ use super::{FILTER_BITS_PER_KEY, OPEN_FILES, Settings, family_name, quiet};
 use crate::Outcome;
 use braidb_bench::{See, Store};
 use fjall::config::{BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use fjall::{
+    Database, Keyspace, KeyspaceCreateOptions, OptimisticTxDatabase, OptimisticTxKeyspace, PersistMode,
+};
 use std::path::Path;
 
 struct Fjall {
@@ -17,17 +19,30 @@ struct Fjall {
 pub fn open(dir: &Path, families: usize, settings: &Settings) -> Outcome<Box<dyn Store>> {
     let builder = Database::builder(dir).cache_size(settings.cache_bytes as u64);
     let db = builder.max_cached_files(Some(OPEN_FILES.into())).open()?;
-    let filter = FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS_PER_KEY.into()));
-    let options = || {
-        KeyspaceCreateOptions::default()
-            .max_memtable_size(settings.memtable_bytes as u64)
-            .filter_policy(FilterPolicy::all(filter))
-            .data_block_compression_policy(CompressionPolicy::disabled())
-            .index_block_compression_policy(CompressionPolicy::disabled())
-    };
+    let options = || options(settings);
     let keyspaces = (0..families).map(|family| db.keyspace(&family_name(family), options));
     let keyspaces = keyspaces.collect::<Result<_, _>>()?;
     Ok(Box::new(Fjall { db, keyspaces, sync: settings.sync }))
+}
+
+/// Opens a database with optimistic transactions, and its only keyspace. A commit hands the journal to the operating system, as a put does.
+pub fn open_transactional(
+    dir: &Path,
+    settings: &Settings,
+) -> Outcome<(OptimisticTxDatabase, OptimisticTxKeyspace)> {
+    let builder = OptimisticTxDatabase::builder(dir).cache_size(settings.cache_bytes as u64);
+    let db = builder.max_cached_files(Some(OPEN_FILES.into())).open()?;
+    let keyspace = db.keyspace(&family_name(0), || options(settings))?;
+    Ok((db, keyspace))
+}
+
+fn options(settings: &Settings) -> KeyspaceCreateOptions {
+    let filter = FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS_PER_KEY.into()));
+    KeyspaceCreateOptions::default()
+        .max_memtable_size(settings.memtable_bytes as u64)
+        .filter_policy(FilterPolicy::all(filter))
+        .data_block_compression_policy(CompressionPolicy::disabled())
+        .index_block_compression_policy(CompressionPolicy::disabled())
 }
 
 impl Fjall {

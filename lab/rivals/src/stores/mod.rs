@@ -4,7 +4,7 @@
 
 #[path = "../../adapter/adapter.rs"]
 mod braid;
-mod fjall;
+pub mod fjall;
 mod leveldb;
 mod lmdb;
 mod quiet;
@@ -12,7 +12,7 @@ mod redb;
 mod rocksdb;
 mod shared;
 #[cfg(test)]
-mod tests;
+pub mod tests;
 
 use crate::Outcome;
 use braid::Braid;

@@ -2,7 +2,7 @@
 
 #[path = "../../../../crates/braidb-cli/tests/common/run.rs"]
 #[allow(dead_code, reason = "the tests of the commands use the rest")]
-mod run;
+pub mod run;
 
 use super::*;
 use braidb_bench::draws::{Noise, mix};
