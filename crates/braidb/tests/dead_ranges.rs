@@ -232,7 +232,7 @@ fn readers_on_threads_see_what_was_put_before_they_began() {
 
 /// Prints the rates of queues and sweeps, in thousands of operations a second. `braidb-lab regress` judges them.
 #[test]
-#[ignore = "measures, with optimization: braidb-lab regress runs it"]
+#[ignore = "measures, with optimization; `braidb-lab regress queues`"]
 fn floors() {
     let clock = MonotonicClock::new();
     let seconds_since = |began_us: u64| (clock.now_us() - began_us) as f64 / 1e6;
@@ -357,7 +357,7 @@ fn thread_ns() -> u64 {
 /// Prints how much faster or slower puts and gets are with 1,024 gaps than without gaps, and how much two databases without gaps differ.
 /// `braidb-lab regress` judges the ratios.
 #[test]
-#[ignore = "measures, with optimization: braidb-lab regress runs it"]
+#[ignore = "measures, with optimization; `braidb-lab regress beside-gaps`"]
 fn beside_gaps() {
     const RUNS: u64 = 1_024;
     const KEYS_A_RUN: u64 = 500;

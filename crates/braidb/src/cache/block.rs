@@ -1,5 +1,6 @@
 //! The bytes of a block or of a value, shared by the cache and by readers.
 
+use crate::base::prefetch;
 use braidb_storage::foreground;
 use std::ops::Deref;
 use std::sync::OnceLock;
@@ -59,6 +60,16 @@ impl Block {
             assert!(size_of_val(&*aid) <= self.aid_bytes, "the cache counted {} bytes", self.aid_bytes);
             aid
         })
+    }
+
+    /// Prefetches what a search reads first: what searches keep beside the block, or else its first entries, and its last bytes.
+    #[inline]
+    pub fn prefetch_for_search(&self) {
+        prefetch::ends(&self.bytes);
+        if let Some(aid) = self.aid.get() {
+            aid.chunks(prefetch::LINE_BYTES / size_of::<u64>())
+                .for_each(|line| prefetch::line(line.as_ptr()));
+        }
     }
 
     /// Bytes of what searches keep beside the block now.

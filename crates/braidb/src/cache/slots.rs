@@ -41,6 +41,14 @@ impl Slots {
         Some(block)
     }
 
+    /// Prefetches the slot of block `number`.
+    #[inline]
+    pub fn prefetch_slot(&self, number: usize) {
+        if let Some(slot) = self.slots.get(number) {
+            prefetch::line(slot);
+        }
+    }
+
     /// Prefetches the header of block `number`, if the block is kept.
     #[inline]
     pub fn prefetch_header(&self, number: usize) {

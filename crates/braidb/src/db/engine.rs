@@ -183,6 +183,25 @@ impl Engine {
         self.look_up(family, at, |view, at, weight| read::get(view, key, at, weight))
     }
 
+    /// The values of `keys` at one moment.
+    pub fn get_many(
+        &self,
+        family: FamilyId,
+        keys: &[&[u8]],
+        at: Option<SeqNo>,
+    ) -> Result<Vec<Option<Value>>> {
+        let (view, at) = match at {
+            Some(at) => (self.view()?, at),
+            // A number that no job knows suffices for one key alone: a job may drop what another key's get would see.
+            None => self.view_with_number()?,
+        };
+        let weight = || read::weight(self.shared.counters.gets.next());
+        let outcome = read::get_many(&view.families[family.0 as usize], keys, at, weight);
+        drop(view);
+        self.reader_ended();
+        outcome
+    }
+
     pub fn contains(&self, family: FamilyId, key: &[u8], at: Option<SeqNo>) -> Result<bool> {
         self.look_up(family, at, |view, at, weight| read::contains(view, key, at, weight))
     }

@@ -80,6 +80,27 @@ impl Db {
         self.get_at(FamilyId::DEFAULT, key.as_ref())
     }
 
+    /// The values of `keys` in the default family, each as [`Db::get`] returns it, in the order of `keys`. All are of one moment: a batch is
+    /// seen as a whole or not at all. Keys wait for memory and devices together, so many keys take less time than as many gets.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-get-many-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// db.put("plum", "blue")?;
+    /// let values = db.get_many(&["pear", "plum"])?;
+    /// assert!(values[0].is_none() && values[1].as_deref() == Some(&b"blue"[..]));
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::get`], if one of the keys cannot be read.
+    pub fn get_many(&self, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Option<Value>>> {
+        self.get_many_at(FamilyId::DEFAULT, keys, None)
+    }
+
     /// Whether `key` has a value in the default family.
     ///
     /// ```
@@ -373,6 +394,16 @@ impl Db {
 
     pub(crate) fn get_at(&self, family: FamilyId, key: &[u8]) -> Result<Option<Value>> {
         self.engine()?.get(family, key, None)
+    }
+
+    pub(crate) fn get_many_at(
+        &self,
+        family: FamilyId,
+        keys: &[impl AsRef<[u8]>],
+        at: Option<SeqNo>,
+    ) -> Result<Vec<Option<Value>>> {
+        let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+        self.engine()?.get_many(family, &keys, at)
     }
 
     pub(crate) fn contains_at(&self, family: FamilyId, key: &[u8]) -> Result<bool> {

@@ -77,6 +77,11 @@ impl ColumnFamily {
         self.db.get_at(self.id, key.as_ref())
     }
 
+    /// As [`Db::get_many`].
+    pub fn get_many(&self, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Option<Value>>> {
+        self.db.get_many_at(self.id, keys, None)
+    }
+
     /// As [`Db::contains_key`].
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.db.contains_at(self.id, key.as_ref())

@@ -50,6 +50,20 @@ impl Snapshot {
         self.db.get_as_of(family.check_of(&self.db)?, key.as_ref(), self.seq)
     }
 
+    /// The values of `keys` in the default family at the moment of the snapshot, as [`Db::get_many`] returns them.
+    pub fn get_many(&self, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Option<Value>>> {
+        self.db.get_many_at(FamilyId::DEFAULT, keys, Some(self.seq))
+    }
+
+    /// The values of `keys` in `family` at the moment of the snapshot, as [`Db::get_many`] returns them.
+    pub fn get_many_in(
+        &self,
+        family: &ColumnFamily,
+        keys: &[impl AsRef<[u8]>],
+    ) -> Result<Vec<Option<Value>>> {
+        self.db.get_many_at(family.check_of(&self.db)?, keys, Some(self.seq))
+    }
+
     /// Whether `key` had a value in the default family at the moment of the snapshot.
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.db.engine()?.contains(FamilyId::DEFAULT, key.as_ref(), Some(self.seq))

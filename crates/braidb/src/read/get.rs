@@ -71,7 +71,7 @@ fn newest<T>(
 /// Charges a slice in which a get did not find the key before it asked another slice. A merge of both would save this search. The last
 /// slice that a get asks is not charged: after any merge a get still asks one slice.
 #[cold]
-fn charge(asked: Option<(&Slice, &Table)>, hash: u64, weight: u64) {
+pub(super) fn charge(asked: Option<(&Slice, &Table)>, hash: u64, weight: u64) {
     if let Some((slice, table)) = asked {
         let (filters, blocks) = if table.may_contain(hash) { (0, weight) } else { (weight, 0) };
         slice.charge(Paid { filters, blocks, ..Paid::default() });

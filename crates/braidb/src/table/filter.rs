@@ -10,6 +10,7 @@
 //! multiplication. In a line of 512 bits this spreads better than stepping by a second hash.
 
 use super::section::Flaw;
+use crate::base::prefetch;
 
 const LINE_BYTES: usize = 64;
 const MAX_PROBES: u8 = 16;
@@ -50,6 +51,12 @@ impl Filter {
         let line = &self.lines[line_of(hash, self.lines.len())];
         // Tests all bits without a branch, because the processor cannot predict at which bit an early exit would come.
         bits(hash, self.probes).fold(1, |found, bit| found & (line.0[bit / 64] >> (bit % 64))) & 1 == 1
+    }
+
+    /// Prefetches the line that [`Filter::may_contain`] reads.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        prefetch::line(&self.lines[line_of(hash, self.lines.len())]);
     }
 
     pub fn encode(&self, out: &mut Vec<u8>) {

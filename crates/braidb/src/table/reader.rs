@@ -138,14 +138,30 @@ impl Table {
     /// The newest version of `key` at or below `at`, including tombstones. `hash` is the hash of `key`. The value is
     /// pinned in its block.
     pub fn get(&self, key: &[u8], hash: u64, at: SeqNo) -> Result<Option<Found>> {
-        let Some((number, block, Hit { seq, kind, value, pointer })) = self.find(key, hash, at)? else {
-            return Ok(None);
-        };
+        self.find(key, hash, at)?.map(|at| self.load(at)).transpose()
+    }
+
+    /// As [`Table::get`], of a key that the filter passes, from block `first` on, which [`Table::first_block`] told. `block` is its payload, if
+    /// the caller holds it.
+    pub fn get_from(
+        &self,
+        key: &[u8],
+        at: SeqNo,
+        first: usize,
+        block: Option<Arc<Block>>,
+    ) -> Result<Option<Found>> {
+        self.search(key, at, first, block)?.map(|at| self.load(at)).transpose()
+    }
+
+    /// The version at a place of a block, with its value.
+    #[inline]
+    fn load(&self, (number, block, hit): (usize, Arc<Block>, Hit)) -> Result<Found> {
+        let Hit { seq, kind, value, pointer } = hit;
         let value = match pointer {
             Some(pointer) => self.body(number, &pointer)?.read(&pointer.handle)?,
             None => Value::pin(block, |block| &block[value]),
         };
-        Ok(Some(Found { seq, kind, value }))
+        Ok(Found { seq, kind, value })
     }
 
     /// Like [`Table::get`], but returns only the number and the kind of the version, and reads no value.
@@ -163,15 +179,75 @@ impl Table {
     #[inline]
     fn find(&self, key: &[u8], hash: u64, at: SeqNo) -> Result<Option<(usize, Arc<Block>, Hit)>> {
         debug_assert_eq!(hash, key::hash(key));
-        if !self.may_contain(hash) {
-            self.counters.filter_rejections.add(1);
-            return Ok(None);
+        match self.passes(hash) {
+            true => self.search(key, at, self.first_block(key), None),
+            false => Ok(None),
         }
-        self.counters.table_reads.add(1);
-        self.note_reader();
+    }
+
+    /// As [`Table::may_contain`], and counts the look.
+    #[inline]
+    pub fn passes(&self, hash: u64) -> bool {
+        let passes = self.may_contain(hash);
+        if passes {
+            self.counters.table_reads.add(1);
+            self.note_reader();
+        } else {
+            self.counters.filter_rejections.add(1);
+        }
+        passes
+    }
+
+    /// The first block in which `key` may be.
+    #[inline]
+    pub fn first_block(&self, key: &[u8]) -> usize {
+        self.index.first_at_or_after(key)
+    }
+
+    /// Prefetches what [`Table::passes`] reads.
+    #[inline]
+    pub fn prefetch_filter(&self, hash: u64) {
+        if let Some(filter) = &self.filter {
+            filter.prefetch(hash);
+        }
+    }
+
+    /// Prefetches the slot of block `number`.
+    #[inline]
+    pub fn prefetch_slot(&self, number: usize) {
+        self.slots().prefetch_slot(number);
+    }
+
+    /// Prefetches the header of block `number`, if the cache keeps the block.
+    #[inline]
+    pub fn prefetch_header(&self, number: usize) {
+        self.slots().prefetch_header(number);
+    }
+
+    /// Block `number`, if the cache keeps it. Prefetches what a search of it reads first.
+    #[inline]
+    pub fn kept(&self, number: usize) -> Option<Arc<Block>> {
+        let block = self.slots().get(number)?;
+        self.counters.cache_hits.add(1);
+        block.prefetch_for_search();
+        Some(block)
+    }
+
+    /// The newest version of `key` at or below `at` from block `first` on. `held` is this block, if the caller holds it.
+    #[inline]
+    fn search(
+        &self,
+        key: &[u8],
+        at: SeqNo,
+        first: usize,
+        mut held: Option<Arc<Block>>,
+    ) -> Result<Option<(usize, Arc<Block>, Hit)>> {
         let mut key_seen = false;
-        for number in self.index.first_at_or_after(key)..self.index.blocks() {
-            let block = self.block(number)?;
+        for number in first..self.index.blocks() {
+            let block = match held.take() {
+                Some(block) => block,
+                None => self.block(number)?,
+            };
             let lookup = Payload::searched(&block)
                 .and_then(|payload| payload.find(key, at))
                 .map_err(|flaw| self.flaw(number, flaw))?;
@@ -252,7 +328,7 @@ impl Table {
     }
 
     /// A block from the cache, or else read from the file and put into the cache.
-    fn block(&self, number: usize) -> Result<Arc<Block>> {
+    pub fn block(&self, number: usize) -> Result<Arc<Block>> {
         if let Some(block) = self.cached(number) {
             return Ok(block);
         }

@@ -520,6 +520,20 @@ impl Trial {
         if actual != self.state {
             return Err(Failure::new(differences(&self.state, &actual)));
         }
+        self.get_many()
+    }
+
+    /// Gets all keys of each family together, and a few that are missing.
+    fn get_many(&mut self) -> Verdict {
+        let keys: Vec<_> = (0..KEYS + 4).map(|number| format!("{number:02}").into_bytes()).collect();
+        for (family, state) in self.state.iter().enumerate() {
+            let got = self.client.family(family).get_many(&keys).map_err(failed)?;
+            for (key, got) in keys.iter().zip(got) {
+                let wanted = state.get(&key[..]).map(|value| &**value);
+                same(got.as_deref(), wanted, "get_many")?;
+            }
+            self.tally.add("keys got together", keys.len() as u64);
+        }
         Ok(())
     }
 

@@ -53,7 +53,7 @@ fn reads_take_few_bytes_a_key() {
 }
 
 #[test]
-#[ignore = "takes minutes and 8 GB of disk"]
+#[ignore = "takes minutes and 8 GB of disk; `braidb-lab regress reads-memory`"]
 fn memory_of_50_million_keys() {
     let dir = dir("read-memory-50m");
     check(50_000_000, memory_of(&dir, 50_000_000));

@@ -6,6 +6,7 @@ mod deletions;
 mod estimate;
 mod executor;
 mod footprint;
+mod get_many;
 mod interrupted;
 mod memory_simulator;
 mod rent;
