@@ -122,6 +122,11 @@ impl Model {
         floor..=self.end() + u64::from(self.under_way.is_some()) + self.doubtful.len() as u64
     }
 
+    /// The number of the last batch.
+    pub fn last_number(&self) -> u64 {
+        self.last_number
+    }
+
     /// Begins a write and returns its changes. If `counted`, adds a change that stores the write's number.
     pub fn begin(&mut self, mut changes: Vec<Change>, counted: bool) -> Arc<[Change]> {
         assert!(self.under_way.is_none(), "one write at a time");

@@ -3,6 +3,7 @@
 use braidb_sim::draw::Preset;
 use braidb_sim::judge::{Case, Judge, crash, mutants};
 use braidb_sim::report::Tally;
+use braidb_sim::runner::FORM_COUNTS;
 
 /// Runs cases of consecutive seeds, and returns what they covered.
 fn judge(first: Case, cases: u64) -> Tally {
@@ -110,13 +111,17 @@ fn crashes_everywhere() {
     if let Err(blind) = crash::check_coverage(&tally) {
         panic!("{blind}: {tally}");
     }
+    for what in ["points in transactions", "points in commits of overlays"] {
+        assert!(tally.get(what) > 10, "few {what}: {tally}");
+    }
 }
 
 #[test]
 fn errors_everywhere() {
     let mut tally = judge(Case { stride: 11, ..Case::new(Judge::Errors, 1, Preset::TinyFiles) }, 2);
     tally.merge(&judge(Case { stride: 11, ..Case::new(Judge::Errors, 100, Preset::Random) }, 3));
-    for what in ["a failing device", "a full device", "a failed sync", "a small device"] {
+    let faults = ["a failing device", "a full device", "a failed sync", "a small device"];
+    for what in faults.into_iter().chain(FORM_COUNTS) {
         assert!(tally.get(what) > 0, "no {what}: {tally}");
     }
 }
@@ -178,9 +183,8 @@ fn seed_for(mutant: &str) -> u64 {
         | "write_back_not_synced" => 3,
         "depth_bound_ignored" => 4,
         "hot_tombstone_lost" | "increment_committed_twice" => 6,
-        "block_kept_before_its_check" | "rent_not_cleared" => 7,
+        "block_kept_before_its_check" | "rent_not_cleared" | "write_back_leaves_tombstones" => 7,
         "skip_manifest_dir_sync" => 9,
-        "write_back_leaves_tombstones" => 10,
         "linked_file_punched" => 12,
         "rolled_behind_older" => 16,
         "value_file_deleted_under_view" => 30,

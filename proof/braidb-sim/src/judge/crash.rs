@@ -19,7 +19,7 @@ use crate::machine::{Begun, Doing, SLOW_DEVICES};
 use crate::model::Model;
 use crate::report::Tally;
 use crate::rng::Rng;
-use crate::runner::{May, Moment, Outage, Runner, SLOW_STEPS};
+use crate::runner::{Form, May, Moment, Outage, Runner, SLOW_STEPS};
 use crate::workload::{Bytes, CRASHES, Limits, Op, Workload};
 use braidb_storage::Lane;
 use braidb_storage::sim::{Crash, Op as FileOp, OpKind, SimFs};
@@ -259,6 +259,7 @@ pub fn judge(case: &Case) -> Verdict<Tally> {
         points.into_iter().try_for_each(|point| images.judge_point(point, runner))
     };
     runner.trace(case.trace);
+    runner.mix_forms();
     runner.start()?;
     judge_points(&runner)?;
     for number in 1..=case.ops {
@@ -290,6 +291,11 @@ impl Images {
         let Point { phase, op, may, images } = point;
         self.tally.add("points", 1);
         self.tally.add(phase.name(), 1);
+        match runner.form() {
+            Some(Form::Transaction) => self.tally.add("points in transactions", 1),
+            Some(Form::Overlay) => self.tally.add("points in commits of overlays", 1),
+            _ => {}
+        }
         for (i, (outage, image)) in images.into_iter().enumerate() {
             self.tally.add("images of devices apart", u64::from(outage.is_apart()));
             let place = || {

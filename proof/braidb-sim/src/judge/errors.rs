@@ -18,7 +18,7 @@ use crate::failure::{Verdict, no_panic};
 use crate::machine::{DIR, SLOW_DEVICES};
 use crate::report::Tally;
 use crate::rng::Rng;
-use crate::runner::{Device, Runner};
+use crate::runner::{Device, FORM_COUNTS, Runner};
 use crate::workload::{Limits, Op, Workload};
 use braidb::Durability;
 use braidb_storage::FileSystem;
@@ -49,6 +49,7 @@ enum Wrong {
 pub fn judge(case: &Case) -> Verdict<Tally> {
     let mut tally = Tally::default();
     let clean = run(case, Wrong::Nothing)?;
+    tally.merge(&clean.forms);
     judge_faults(case, &clean, &mut tally)?;
     if case.preset == Preset::Tiers {
         judge_one_device(case, &clean, &mut tally)?;
@@ -66,13 +67,15 @@ fn judge_faults(case: &Case, clean: &Ran, tally: &mut Tally) -> Verdict {
             for nth in (1 + case.seed % case.stride..=targets).step_by(case.stride as usize) {
                 let told = format!("{fault_name} at storage operation {nth}, {duration}");
                 let ran = run_told(case, Wrong::Fault(nth, fault, lasting), &told)?;
+                tally.merge(&ran.forms);
                 tally.add(fault_name, u64::from(ran.struck > 0));
             }
         }
     }
     for size in (1..=SIZES).step_by(case.stride.min(SIZES) as usize) {
         let bytes = clean.most_bytes * size / SIZES;
-        run_told(case, Wrong::Size(bytes), &format!("a device of {bytes} bytes"))?;
+        let told = format!("a device of {bytes} bytes");
+        tally.merge(&run_told(case, Wrong::Size(bytes), &told)?.forms);
         tally.add("a small device", 1);
     }
     Ok(())
@@ -87,6 +90,7 @@ fn judge_one_device(case: &Case, clean: &Ran, tally: &mut Tally) -> Verdict {
                 let told =
                     format!("{fault_name} at operation {nth} of {device}, for ever, and no fault elsewhere");
                 let ran = run_told(case, Wrong::OneDevice(device, nth, fault), &told)?;
+                tally.merge(&ran.forms);
                 tally.add("one device fails", u64::from(ran.struck > 0));
                 tally.add("a slow device fails", u64::from(ran.struck > 0 && device != DIR));
             }
@@ -97,7 +101,7 @@ fn judge_one_device(case: &Case, clean: &Ran, tally: &mut Tally) -> Verdict {
         for size in (0..SIZES).step_by(case.stride.min(SIZES) as usize) {
             let bytes = most_bytes * size / SIZES;
             let told = format!("{device} has {bytes} bytes, and the first device is large");
-            run_told(case, Wrong::SlowSize(device, bytes), &told)?;
+            tally.merge(&run_told(case, Wrong::SlowSize(device, bytes), &told)?.forms);
             tally.add("a small slow device", 1);
         }
     }
@@ -127,6 +131,8 @@ struct Ran {
     most_bytes: u64,
     /// The most space that files took on each slow device, in bytes.
     most_slow_bytes: [u64; SLOW_DEVICES.len()],
+    /// What became of transactions and overlays.
+    forms: Tally,
 }
 
 /// Runs the workload of the case on a device with the fault `wrong`.
@@ -158,6 +164,7 @@ fn run(case: &Case, wrong: Wrong) -> Verdict<Ran> {
     }
     let (mut most_bytes, mut most_slow_bytes) = (0, [0; SLOW_DEVICES.len()]);
     runner.trace(case.trace);
+    runner.mix_forms();
     runner.start()?;
     for _ in 0..case.ops {
         runner.run(&workload.next_op())?;
@@ -171,17 +178,20 @@ fn run(case: &Case, wrong: Wrong) -> Verdict<Ran> {
     }
     runner.run(&Op::Flush)?;
     runner.compare_all().map_err(|failure| failure.at("before the repair"))?;
-    let ran = Ran { ops: fs.take_recorded_ops(), struck: fs.faults_struck(), most_bytes, most_slow_bytes };
+    let (ops, struck) = (fs.take_recorded_ops(), fs.faults_struck());
     fs.heal();
     for dir in fs.device_dirs() {
         fs.set_capacity_of(&dir, None);
     }
     runner.expect(Device::Good);
     after_the_repair(&mut runner, &mut workload).map_err(|failure| failure.at("after the repair"))?;
-    Ok(ran)
+    let mut forms = Tally::default();
+    FORM_COUNTS.into_iter().for_each(|name| forms.add(name, runner.tally().get(name)));
+    Ok(Ran { ops, struck, most_bytes, most_slow_bytes, forms })
 }
 
 fn after_the_repair(runner: &mut Runner, workload: &mut Workload) -> Verdict {
+    runner.commit_refused()?;
     runner.compare_all()?;
     runner.run(&Op::Reopen { close: false })?;
     let power_fails = Op::Crash(Crash::PowerAllLost);

@@ -37,7 +37,7 @@ const OF_TIERS: [&str; 6] = [
 /// The mutants that break the rule of forks. They do nothing in a process that was not forked.
 const OF_FORKS: [&str; 2] = ["forked_drop_seals", "forked_drop_unlocks"];
 
-/// The mutants that break a rule of transactions, which no other judge runs.
+/// The mutants that break a rule of transactions. No other judge lets transactions conflict on one thread.
 const OF_TRANSACTIONS: [&str; 4] =
     ["change_of_tables_unseen", "own_write_unread", "phantom_unseen", "write_ring_overrun_unseen"];
 

@@ -60,8 +60,9 @@ impl Runner {
         }
     }
 
-    /// Adds the engine's counts of this life to the tally.
+    /// Adds the engine's counts of this life to the tally. Drops the refused overlay, which would keep the database open.
     pub(super) fn end_life(&mut self) {
+        self.refused = None;
         if let Some(client) = &self.client {
             let counts = client.db.stats().counts;
             // Maxima have no sum.

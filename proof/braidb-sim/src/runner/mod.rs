@@ -12,11 +12,13 @@
 mod bounds;
 mod checkpoints;
 mod forks;
+mod forms;
 mod intruder;
 mod lives;
 mod outage;
 mod rest;
 pub use checkpoints::{COPIES, Copy};
+pub use forms::{FORM_COUNTS, Form};
 use lives::crash_name;
 pub use outage::Outage;
 
@@ -30,10 +32,10 @@ use crate::report::Tally;
 use crate::rng::Rng;
 use crate::workload::{Bytes, COUNTER_KEY, CRASHES, Change, FAMILIES, Op, Scan, Span, Workload};
 use braidb::stats::FamilyTree;
-use braidb::{Durability, Error};
+use braidb::{Durability, Error, Overlay};
 use braidb_storage::sim::{self, Crash, SimFs};
 use parking_lot::Mutex;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, RangeInclusive};
 use std::sync::Arc;
 
@@ -109,6 +111,8 @@ pub struct Runner {
     snapshots: Snapshots,
     iterators: Iterators,
     values: Values,
+    /// The last overlay of this life whose commit a full device refused, and its batch.
+    refused: Option<(Overlay, Vec<Change>)>,
     machine: Machine,
     /// What the last opening found. It becomes the model when the next operation begins.
     found: Option<(Recovered, Vec<String>)>,
@@ -117,6 +121,10 @@ pub struct Runner {
     device: Device,
     /// Whether the database has reported that it is poisoned.
     poisoned: bool,
+    /// Whether some batches are committed by transactions and overlays.
+    mixes_forms: bool,
+    /// The form of the batch that this operation writes.
+    form: Option<Form>,
     /// Every key that may be written. Used to look up keys that must be absent.
     probes: Vec<Bytes>,
     tally: Tally,
@@ -156,10 +164,13 @@ impl Runner {
             snapshots: Snapshots::default(),
             iterators: Iterators::default(),
             values: Values::default(),
+            refused: None,
             found: None,
             observer: None,
             device: Device::Good,
             poisoned: false,
+            mixes_forms: false,
+            form: None,
             probes: probes.to_vec(),
             tally: Tally::default(),
             trace: false,
@@ -237,6 +248,7 @@ impl Runner {
 
     fn run_op(&mut self, op: &Op) -> Verdict {
         self.machine.call();
+        self.form = None;
         self.begin_operation();
         if self.client.is_none() || self.model.doubts() >= MOST_DOUBTS {
             self.reopen(false)?;
@@ -430,15 +442,15 @@ impl Runner {
         }
         let changes = self.model.begin(changes, counted);
         self.publish();
-        let client = opened(&self.client);
+        let was_poisoned = self.poisoned;
         let written = match counted {
-            true => client.write(&changes, durability),
-            false => client.write_plainly(&changes[0]),
+            true => self.commit(&changes, durability)?,
+            false => Some(opened(&self.client).write_plainly(&changes[0])),
         };
         match written {
-            Ok(()) => self.model.acknowledge(durability.unwrap_or(self.set.durability)),
-            Err(error) => {
-                let was_poisoned = self.poisoned;
+            None => self.model.refuse(),
+            Some(Ok(())) => self.model.acknowledge(durability.unwrap_or(self.set.durability)),
+            Some(Err(error)) => {
                 self.forgive(&error, "a write")?;
                 // A database that was poisoned before refuses the write. A full device refuses it before a byte is written.
                 match was_poisoned || matches!(error, Error::Full { .. }) {
@@ -446,12 +458,18 @@ impl Runner {
                     false => self.model.doubt(),
                 }
                 self.publish();
-                for change in &*changes {
-                    self.get(change.family, &change.key, None).map_err(|f| f.at("after a failed write"))?;
-                }
+                self.has_nothing_of(&changes)?;
             }
         }
         self.publish();
+        Ok(())
+    }
+
+    /// Demands that reads show nothing of a write that failed.
+    fn has_nothing_of(&mut self, changes: &[Change]) -> Verdict {
+        for change in changes {
+            self.get(change.family, &change.key, None).map_err(|f| f.at("after a failed write"))?;
+        }
         Ok(())
     }
 

@@ -1,8 +1,12 @@
-//! Transactions whose reads the ring of recent writes has lost, so that their commits compare versions in memory and tables.
+//! Transactions whose reads the ring of recent writes has lost, so that their commits compare versions in memory and tables. Commits on a full
+//! device, which are tried again.
 
-use super::executor::{Bench, options};
+use super::executor::{Bench, is, options};
 use crate::base::error::Error;
 use crate::db::{Db, Transaction};
+use braidb_storage::sim::OpKind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A database whose ring remembers 8 writes.
 fn bench() -> Bench {
@@ -153,4 +157,35 @@ fn a_transaction_that_only_reads_never_conflicts_and_nothing_lasts_of_one_that_i
     assert!(reader.get("k").unwrap().is_none());
     assert!(!conflicts(reader));
     assert_eq!(db.engine().unwrap().snapshots().held(), 0);
+}
+
+/// A commit that meets a full device flushes, and is tried again. Other writers come in between: their writes count at the second check.
+#[test]
+fn a_commit_is_checked_again_after_a_full_device() {
+    // The ring remembers 8 writes, so 20 of them overrun it.
+    for (key, writes, is_conflict) in
+        [("k", 0, false), ("k", 1, true), ("k", 20, true), ("other", 1, false), ("other", 20, false)]
+    {
+        let bench = Bench::new(options().memtable_bytes(8 << 20).tuning(|tuning| tuning.gap_puts(8)));
+        let (db, fs) = (&bench.db, &bench.fs);
+        db.put("k", "old").unwrap();
+        (0..700_u32).for_each(|number| db.put(format!("z{number}"), [7; 1_000]).unwrap());
+        let transaction = db.transaction().unwrap();
+        assert_eq!(transaction.get("k").unwrap().unwrap(), b"old");
+        transaction.put("result", vec![7; 2 << 20]).unwrap();
+        fs.set_capacity(Some(fs.taken_bytes() + (64 << 10)));
+        let (tables, writer) = (Arc::new(AtomicU32::new(0)), db.clone());
+        let seen = tables.clone();
+        fs.set_hook(Some(Box::new(move |fs, op| {
+            if is(OpKind::Create, "table")(op) && seen.fetch_add(1, Ordering::Relaxed) == 0 {
+                fs.set_capacity(None);
+                (0..writes).for_each(|_| writer.put(key, "new").unwrap());
+            }
+        })));
+        let conflicts = conflicts(transaction);
+        fs.set_hook(None);
+        assert!(tables.load(Ordering::Relaxed) > 0, "the first try met a full device, and flushed");
+        assert_eq!(conflicts, is_conflict, "{writes} writes of {key:?} in between");
+        assert_eq!(db.contains_key("result").unwrap(), !is_conflict);
+    }
 }
