@@ -89,8 +89,8 @@ impl Db {
     /// As [`Db::checkpoint`], of a database with slow tiers. `tiers` has a pair for each: its directory, as
     /// [`Stats::tiers`](crate::stats::Stats::tiers) names it, and the directory of the copy's tier, which must not exist, or be empty.
     ///
-    /// The copy remembers its directories as they are given here. Open it by the path `dir`, or name its tiers with
-    /// [`Options::slow_path`](crate::Options::slow_path).
+    /// The copy remembers its directories as they are given here, all absolute or all relative. Open it by the path `dir`, or name its tiers
+    /// with [`Options::slow_path`](crate::Options::slow_path).
     ///
     /// ```
     /// # let root = std::env::temp_dir().join(format!("braidb-doc-checkpoint-to-{}", std::process::id()));
@@ -126,8 +126,8 @@ struct Checkpoint<'a> {
     dirs: TierDirs,
     /// All new directories, held.
     fs: Arc<dyn FileSystem>,
+    /// The locks of all of them.
     lock: Arc<DirLock>,
-    _slow_locks: Vec<DirLock>,
 }
 
 impl<'a> Checkpoint<'a> {
@@ -135,6 +135,10 @@ impl<'a> Checkpoint<'a> {
     fn begin(engine: &'a Engine, dir: &Path, tiers: &[(&Path, &Path)]) -> Result<Checkpoint<'a>> {
         let env = Env { fs: engine.whole.clone(), ..engine.jobs.parts.env.clone() };
         let dirs = new_dirs(engine.jobs.parts.tables.dirs(), dir, tiers)?;
+        let known = engine.jobs.slow_tiers();
+        known.into_iter().try_for_each(|(tier, place)| {
+            check_has_directory(&dirs, tier, place.as_deref().unwrap_or(engine.dir()))
+        })?;
         dirs.all().try_for_each(|(_, dir)| check_empty(env.fs.as_ref(), dir))?;
         let (mut held, mut slow_locks) = (Vec::new(), Vec::new());
         let (fs, lock) = take(&env, dir)?;
@@ -144,15 +148,15 @@ impl<'a> Checkpoint<'a> {
             held.push((dir.to_owned(), fs));
             slow_locks.push(lock);
         }
-        let fs = Arc::new(Routed::new(held));
-        Ok(Checkpoint { engine, dirs, fs, lock: Arc::new(lock), _slow_locks: slow_locks })
+        let (fs, lock) = (Arc::new(Routed::new(held)), Arc::new(lock.with_slow(slow_locks)));
+        Ok(Checkpoint { engine, dirs, fs, lock })
     }
 
     fn make(&self) -> Result<CheckpointReport> {
         let Moment { state, logs } = self.engine.jobs.moment()?;
-        if let Some(tier) = state.slow_tiers().find(|tier| !self.dirs.slow().any(|id| id == tier.id)) {
-            let why = "the checkpoint has no directory for this slow tier: name one with `checkpoint_to`";
-            return Err(Error::tier(tier.place.unwrap_or(self.engine.dir()), why));
+        // A tier may have joined meanwhile.
+        for tier in state.slow_tiers() {
+            check_has_directory(&self.dirs, tier.id, tier.place.unwrap_or(self.engine.dir()))?;
         }
         let mut report = CheckpointReport::default();
         if mutant!("checkpoint_named_first") {
@@ -169,6 +173,7 @@ impl<'a> Checkpoint<'a> {
         // after the lock was lost.
         self.engine.shared.health.check_writable()?;
         self.engine.shared.dir_lock.check()?;
+        self.lock.check()?;
         if !mutant!("checkpoint_named_first") {
             self.name(&state)?;
         }
@@ -291,8 +296,12 @@ impl<'a> Checkpoint<'a> {
         Ok(())
     }
 
-    /// Removes what was made, as far as possible. What stays does not open.
+    /// Removes what was made, as far as possible. What stays does not open. Without the locks the files may be those of another process, and
+    /// stay.
     fn remove(&self) {
+        if self.lock.check().is_err() {
+            return;
+        }
         for (tier, dir) in self.dirs.all() {
             let _ = destroy::remove_files(self.fs.as_ref(), dir);
             for name in [names::TIER, names::TIER_TMP].into_iter().filter(|_| tier != TierId::FAST) {
@@ -304,11 +313,20 @@ impl<'a> Checkpoint<'a> {
 
 /// The directories of a checkpoint in `dir` of a database in the directories `from`.
 fn new_dirs(from: &TierDirs, dir: &Path, tiers: &[(&Path, &Path)]) -> Result<TierDirs> {
+    let old = from.slow().map(|tier| from.of(tier));
+    if let Some(old) = slow_tiers::not_apart(dir, old) {
+        let why = format!("the checkpoint's directory {} is not apart from this slow tier", dir.display());
+        return Err(Error::tier(old, why));
+    }
     let mut slow: BTreeMap<TierId, PathBuf> = BTreeMap::new();
     for &(old, new) in tiers {
         let Some(id) = from.slow().find(|&id| from.of(id) == old) else {
             return Err(Error::tier(old, "it is no slow tier of this database; `Stats::tiers` names them"));
         };
+        if new.is_absolute() != dir.is_absolute() {
+            let why = format!("it and {} must both be absolute, or both relative", dir.display());
+            return Err(Error::tier(new, why));
+        }
         let others = from.all().map(|(_, other)| other).chain([dir]);
         if let Some(other) = slow_tiers::not_apart(new, others.chain(slow.values().map(PathBuf::as_path))) {
             let why =
@@ -320,6 +338,17 @@ fn new_dirs(from: &TierDirs, dir: &Path, tiers: &[(&Path, &Path)]) -> Result<Tie
         }
     }
     Ok(TierDirs::new(dir, slow))
+}
+
+/// Refuses a checkpoint in `dirs` of a database whose slow tier `tier` is at `place`, if no directory takes its copy.
+fn check_has_directory(dirs: &TierDirs, tier: TierId, place: &Path) -> Result<()> {
+    match dirs.slow().any(|id| id == tier) {
+        true => Ok(()),
+        false => {
+            let why = "the checkpoint has no directory for this slow tier: name one with `checkpoint_to`";
+            Err(Error::tier(place, why))
+        }
+    }
 }
 
 /// Makes a directory, holds it and locks it.

@@ -81,7 +81,8 @@ impl Db {
     }
 
     /// The values of `keys` in the default family, each as [`Db::get`] returns it, in the order of `keys`. All are of one moment: a batch is
-    /// seen as a whole or not at all. Keys wait for memory and devices together, so many keys take less time than as many gets.
+    /// seen as a whole or not at all. Keys wait for memory together, and a block of several keys is read once, so many keys take less time than
+    /// as many gets.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-get-many-{}", std::process::id()));

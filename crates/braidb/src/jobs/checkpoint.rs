@@ -9,7 +9,7 @@
 
 use super::Jobs;
 use crate::base::error::{Error, Result};
-use crate::base::ids::FileId;
+use crate::base::ids::{FileId, TierId};
 use crate::base::names;
 use crate::log;
 use crate::version::State;
@@ -18,7 +18,7 @@ use crate::version::table_file::puncher::Puncher;
 use braidb_storage::File;
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Microseconds between two looks at a table out of which another thread punches holes: 1 ms, about the time of a hole.
@@ -72,6 +72,12 @@ impl Jobs {
         };
         let logs = ids.into_iter().map(part).collect::<Result<_>>()?;
         Ok(Moment { state, logs })
+    }
+
+    /// The slow tiers that the database has now, and where the user said that they are.
+    pub fn slow_tiers(&self) -> Vec<(TierId, Option<PathBuf>)> {
+        let catalog = self.catalog.lock();
+        catalog.state().slow_tiers().map(|tier| (tier.id, tier.place.map(Path::to_owned))).collect()
     }
 
     /// Gives a table a second name. No thread punches a hole between the look at the table's names and the link (rule 22).

@@ -28,9 +28,6 @@ use std::sync::Arc;
 /// Keys that take the steps together: 32. Their filters, headers and directories, about 300 cache lines, stay in the processor's first cache.
 const GROUP: usize = 32;
 
-/// A slice that may have the key, and its open table.
-type Candidate<'a> = (&'a Slice, &'a Table);
-
 /// A block that the cache did not keep, with its table and number. Keys of one group share it.
 type ReadBlock<'a> = (&'a Table, usize, Arc<Block>);
 
@@ -43,8 +40,8 @@ struct Search<'a> {
     weight: u64,
     /// The candidates that were not asked yet.
     left: Range<usize>,
-    /// The candidate that is asked now, and the block of it that may have the key.
-    asked: Option<(Candidate<'a>, usize)>,
+    /// The candidate that is asked now, its table, and the block of it that may have the key.
+    asked: Option<(&'a Slice, &'a Table, usize)>,
     block: Option<Arc<Block>>,
 }
 
@@ -68,16 +65,14 @@ pub fn get_many(
                 continue;
             }
             let first = candidates.len();
-            if !add_candidates(view, key, hash, &mut candidates) {
-                candidates.truncate(first);
-                values[place] = super::get(view, key, at, weight)?;
-                continue;
-            }
+            add_candidates(view, key, hash, &mut candidates);
             let left = first..candidates.len();
             searches.push(Search { at: place, key, hash, weight, left, asked: None, block: None });
         }
-        searches.iter_mut().for_each(|search| search.ask(&candidates));
-        for ((_, table), number) in searches.iter().filter_map(|search| search.asked) {
+        for search in &mut searches {
+            search.ask(&candidates)?;
+        }
+        for (_, table, number) in searches.iter().filter_map(|search| search.asked) {
             table.prefetch_header(number);
         }
         searches.iter_mut().for_each(Search::hold);
@@ -90,17 +85,16 @@ pub fn get_many(
     Ok(values)
 }
 
-/// Adds the slices in whose range `key` lies, the newest first, and prefetches their filters. Returns `false` at a table that does not open:
-/// whether a get needs it is not known yet.
-fn add_candidates<'a>(view: &'a FamilyView, key: &[u8], hash: u64, out: &mut Vec<Candidate<'a>>) -> bool {
+/// Adds the slices in whose range `key` lies, the newest first. Prefetches the filters of open tables; others are opened when they are asked.
+fn add_candidates<'a>(view: &'a FamilyView, key: &[u8], hash: u64, out: &mut Vec<&'a Slice>) {
     for level in view.version.levels() {
         for slice in level.cell(key).runs.iter().filter_map(|run| run.find(key)) {
-            let Ok(table) = slice.table.reader() else { return false };
-            table.prefetch_filter(hash);
-            out.push((slice, table));
+            if let Some(table) = slice.table.opened() {
+                table.prefetch_filter(hash);
+            }
+            out.push(slice);
         }
     }
-    true
 }
 
 fn value_of(found: Found) -> Option<Value> {
@@ -109,32 +103,34 @@ fn value_of(found: Found) -> Option<Value> {
 
 impl<'a> Search<'a> {
     /// Goes on to the next candidate whose filter passes, and prefetches the slot of the block that may have the key.
-    fn ask(&mut self, candidates: &[Candidate<'a>]) {
-        let mut before = self.asked.take().map(|(candidate, _)| candidate);
-        for (slice, table) in candidates[self.left.clone()].iter().copied() {
+    fn ask(&mut self, candidates: &[&'a Slice]) -> Result<()> {
+        let mut before = self.asked.take().map(|(slice, table, _)| (slice, table));
+        for &slice in &candidates[self.left.clone()] {
             self.left.start += 1;
+            let table = slice.table.reader()?.as_ref();
             if self.weight > 0 {
                 charge(before.replace((slice, table)), self.hash, self.weight);
             }
             if table.passes(self.hash) {
                 let number = table.first_block(self.key);
                 table.prefetch_slot(number);
-                self.asked = Some(((slice, table), number));
-                return;
+                self.asked = Some((slice, table, number));
+                break;
             }
         }
+        Ok(())
     }
 
     /// Holds the block that may have the key, if the cache keeps it.
     fn hold(&mut self) {
-        if let Some(((_, table), number)) = self.asked {
+        if let Some((_, table, number)) = self.asked {
             self.block = table.kept(number);
         }
     }
 
     /// Holds the block if the cache does not keep it: one of `read`, or else the block is read and added to them.
     fn read(&mut self, read: &mut Vec<ReadBlock<'a>>) -> Result<()> {
-        if let (Some(((_, table), number)), None) = (self.asked, &self.block) {
+        if let (Some((_, table, number)), None) = (self.asked, &self.block) {
             let known = read.iter().find(|(of, at, _)| std::ptr::eq(*of, table) && *at == number);
             let block = match known {
                 Some((_, _, block)) => block.clone(),
@@ -149,14 +145,14 @@ impl<'a> Search<'a> {
     }
 
     /// Searches the block, and after it the other candidates.
-    fn finish(&mut self, candidates: &[Candidate<'a>], at: SeqNo) -> Result<Option<Found>> {
-        while let Some(((slice, table), number)) = self.asked {
+    fn finish(&mut self, candidates: &[&'a Slice], at: SeqNo) -> Result<Option<Found>> {
+        while let Some((slice, table, number)) = self.asked {
             if let Some(found) = table.get_from(self.key, at, number, self.block.take())? {
                 debug_assert!(found.seq <= at, "a reader sees nothing newer than its number");
                 slice.warm(self.weight);
                 return Ok(Some(found));
             }
-            self.ask(candidates);
+            self.ask(candidates)?;
         }
         Ok(None)
     }

@@ -266,20 +266,23 @@ fn wrong_directories_of_tiers_are_refused_before_anything_is_made() {
     fs.create_dir_all(Path::new("/notes")).unwrap();
     fs.write_file(Path::new("/notes/mine"), b"").unwrap();
     let path = Path::new;
-    let wrong: [(&[(&Path, &Path)], &str); 7] = [
+    let wrong: [(&[(&Path, &Path)], &str); 8] = [
         (&[], "`checkpoint_to`"),
         (&[(path("/elsewhere"), path(SLOW_COPY))], "no slow tier"),
         (&[(path(SLOW), path(SLOW))], "not apart"),
         (&[(path(SLOW), path(DIR))], "not apart"),
         (&[(path(SLOW), path(COPY))], "not apart"),
+        (&[(path(SLOW), path("slow/monday"))], "both relative"),
         (&[(path(SLOW), path(SLOW_COPY)), (path(SLOW), path("/other"))], "named twice"),
         (&[(path(SLOW), path("/notes"))], "`mine`"),
     ];
     for (pairs, why) in wrong {
         let refused = db.checkpoint_to(COPY, pairs).unwrap_err();
         assert!(refused.to_string().contains(why), "{refused}");
-        assert!(options(&fs).create_if_missing(false).open(COPY).is_err());
+        assert!(fs.list(Path::new(COPY)).is_err() && fs.list(Path::new(SLOW_COPY)).is_err(), "{why}");
     }
+    let refused = db.checkpoint_to(format!("{SLOW}/copy"), &[(path(SLOW), path(SLOW_COPY))]).unwrap_err();
+    assert!(refused.to_string().contains("not apart"), "{refused}");
     assert!(rows(&db) == expected);
     db.checkpoint_to(COPY, &[(path(SLOW), path(SLOW_COPY))]).unwrap();
     assert!(rows(&options(&fs).open_read_only(COPY).unwrap()) == expected);

@@ -372,6 +372,12 @@ impl TableFile {
         self.bytes.saturating_add(self.body_bytes())
     }
 
+    /// The table, if it is open.
+    #[inline]
+    pub fn opened(&self) -> Option<&Table> {
+        self.reader.get().map(Arc::as_ref)
+    }
+
     /// The open table. Opens the file on the first call; after an error the next call tries again.
     pub fn reader(&self) -> Result<&Arc<Table>> {
         match self.reader.get() {
