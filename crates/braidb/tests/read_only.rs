@@ -5,6 +5,7 @@
     reason = "the test makes files and threads of its own beside the engine"
 )]
 
+use braidb::storage::{Clock, real::MonotonicClock};
 use braidb::{Db, Durability, Error, Options, WriteBatch};
 use rustix::process::{Uid, geteuid};
 use rustix::thread::set_thread_res_uid;
@@ -205,4 +206,30 @@ fn a_directory_without_permission_to_write_is_read() {
     let mut after = before;
     after.remove(&dir.join("LOCK"));
     assert_eq!(files(&dir), after);
+}
+
+/// Milliseconds of opens, the two kinds in turns.
+#[test]
+#[ignore = "measures, with optimization; `braidb-lab regress open-speed`"]
+fn an_open_to_read_beside_the_usual_one() {
+    let clock = MonotonicClock::new();
+    let mut took_us = [Vec::new(), Vec::new()];
+    for round in 0..21 {
+        let scratch = Scratch::new(&format!("speed-{round}"));
+        let dir = scratch.db();
+        killed(&dir, Options::new(), 600_000);
+        // The open to read comes first, because the usual one changes what it finds.
+        for (took_us, reads_only) in took_us.iter_mut().zip([true, false]) {
+            let begun_us = clock.now_us();
+            let db = if reads_only { Options::new().open_read_only(&dir) } else { Options::new().open(&dir) };
+            let db = db.unwrap();
+            took_us.push(clock.now_us() - begun_us);
+            assert!(db.get(599_999u32.to_be_bytes()).unwrap().is_some());
+        }
+    }
+    let [read_only, usual] = took_us.map(|mut took_us| {
+        took_us.sort_unstable();
+        took_us[took_us.len() / 2] as f64 / 1e3
+    });
+    println!("read-only-ms {read_only:.1}\nusual-ms {usual:.1}");
 }
