@@ -1,5 +1,5 @@
-//! Manual compaction. The caller's thread carries out the policy's steps one at a time until nothing is left to do. Meanwhile
-//! the scheduler plans only merges that keep writers from waiting.
+//! Manual compaction. The caller's thread carries out the policy's steps until nothing is left to do, and lets idle merge threads carry out
+//! other steps beside it. Meanwhile the scheduler plans only merges that keep writers from waiting.
 //!
 //! A panic of the caller's thread within a step poisons the database, as in any job: the step may be half done. Between two
 //! steps nothing is half done, and the scheduler plans on.
@@ -9,10 +9,9 @@ use super::hints::Hints;
 use super::running::Running;
 use super::{Catalog, Jobs};
 use crate::base::error::Result;
-use crate::base::ids::FamilyId;
+use crate::base::ids::{FamilyId, SeqNo};
 use crate::plan::{Picker, Plan, Step};
 use crate::version::Version;
-use braidb_storage::Lane;
 use std::sync::Arc;
 
 /// A step with the version that it was planned for, counted as a running job.
@@ -36,22 +35,18 @@ impl Jobs {
     fn compact_families(self: &Arc<Self>, progress: &mut dyn FnMut(u64)) -> Result<()> {
         let upto = self.parts.shared.snapshots.visible();
         progress(self.bytes_above());
-        let families: Vec<FamilyId> = self.catalog.lock().state().families().keys().copied().collect();
-        for family in families {
-            loop {
-                let closed = self.closed_tiers();
-                let Some((plan, version, running)) = self.next_step(family, upto)? else { break };
-                if let Err(error) = running.merge(plan, version) {
-                    // The failed merge closed a slow tier. The next step writes to another tier.
-                    let is_closed_now = self.unwritable(&error).is_some_and(|tier| !closed.contains(&tier));
-                    if !is_closed_now {
-                        return Err(error);
-                    }
+        loop {
+            let closed = self.closed_tiers();
+            let Some((plan, version, running)) = self.next_step(upto)? else { return Ok(()) };
+            if let Err(error) = running.merge(plan, version) {
+                // The failed merge closed a slow tier. The next step writes to another tier.
+                let is_closed_now = self.unwritable(&error).is_some_and(|tier| !closed.contains(&tier));
+                if !is_closed_now {
+                    return Err(error);
                 }
-                progress(self.bytes_above());
             }
+            progress(self.bytes_above());
         }
-        Ok(())
     }
 
     /// The bytes above the last level of their family, each counted once for each level that it has to move.
@@ -70,32 +65,57 @@ impl Jobs {
         catalog.state().families().values().map(|family| of(&family.version)).fold(0, u64::saturating_add)
     }
 
-    /// Claims the next step for a family; waits while running jobs are in the way. `None` when the family is done. The step
-    /// counts as a running merge, so that closing waits for it.
-    fn next_step(self: &Arc<Self>, family: FamilyId, upto: u64) -> Result<Option<ClaimedStep>> {
+    /// Claims the next step for the caller, and starts further ones on idle merge threads. Waits while running jobs are in the way of all
+    /// steps. `None` when all families are done. A step counts as a running merge, so that closing waits for it.
+    ///
+    /// If a step of a merge thread fails, the caller meets it here again, and then its error.
+    fn next_step(self: &Arc<Self>, upto: SeqNo) -> Result<Option<ClaimedStep>> {
         let mut next = None;
-        self.wait_until(&[Lane::Merge], |catalog| {
+        self.wait_until(&[], |catalog| {
             if catalog.is_stopped() {
                 return false;
             }
-            let version = catalog.version(family);
-            let nothing = Hints::default();
-            let options = &self.parts.options.tree;
-            let to_rewrite = self.tables_to_rewrite(catalog);
-            let hints = catalog.hints(family).unwrap_or(&nothing);
-            let now = hints.now(&self.parts.shared.snapshots, &to_rewrite, false, None);
-            let claims = catalog.claims();
-            match (Picker { family, version, claims, now: &now, options }).compact(upto) {
-                Step::Do(plan) => {
-                    let version = version.clone();
-                    let running = self.claim(catalog, &plan);
-                    next = Some((plan, version, running));
+            let families: Vec<FamilyId> = catalog.state().families().keys().copied().collect();
+            let mut is_done = true;
+            for family in families {
+                loop {
+                    let plan = match self.pick_step(catalog, family, upto) {
+                        Step::Do(plan) => plan,
+                        Step::Blocked => {
+                            is_done = false;
+                            break;
+                        }
+                        Step::Done => break,
+                    };
+                    let version = catalog.version(family).clone();
+                    if next.is_none() {
+                        let running = self.claim(catalog, &plan);
+                        next = Some((plan, version, running));
+                    } else if catalog.merges_running() < self.parts.options.merges {
+                        self.start_merge(catalog, plan, version);
+                    } else {
+                        return true;
+                    }
                 }
-                Step::Blocked => return false,
-                Step::Done => {}
             }
-            true
+            next.is_some() || is_done
         })?;
         Ok(next)
+    }
+
+    /// The merges that were claimed and have not ended.
+    #[cfg(test)]
+    pub fn merges_running(&self) -> usize {
+        self.catalog.lock().merges_running()
+    }
+
+    fn pick_step(&self, catalog: &Catalog, family: FamilyId, upto: SeqNo) -> Step {
+        let nothing = Hints::default();
+        let options = &self.parts.options.tree;
+        let to_rewrite = self.tables_to_rewrite(catalog);
+        let hints = catalog.hints(family).unwrap_or(&nothing);
+        let now = hints.now(&self.parts.shared.snapshots, &to_rewrite, false, None);
+        let (version, claims) = (catalog.version(family), catalog.claims());
+        Picker { family, version, claims, now: &now, options }.compact(upto)
     }
 }
