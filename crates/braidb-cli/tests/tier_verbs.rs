@@ -105,7 +105,10 @@ fn tiers_are_listed_drawn_and_counted() {
     assert!(lines[2].starts_with("1 slow ") && lines[2].ends_with(&slow), "{list:?}");
     let tiers = tiered.tiers();
     assert_eq!(tiers[1]["path"], slow.as_str());
-    assert!(tiers[1]["free_bytes"].as_u64().unwrap() > 0 && tiers[1]["is_closed"] == false, "{tiers:#}");
+    assert!(
+        (1..1 << 50).contains(&tiers[1]["free_bytes"].as_u64().unwrap()) && tiers[1]["is_closed"] == false,
+        "{tiers:#}"
+    );
 
     let drawn = braidb(&["stats", db, "--tiers", "--cells", "1"]).exits(0);
     // The free bytes of the device may change between two calls.

@@ -163,6 +163,10 @@ impl FileSystem for ReadOnly {
         Ok(u64::MAX / 2)
     }
 
+    fn device_free_space(&self, path: &Path) -> io::Result<u64> {
+        self.below.device_free_space(path)
+    }
+
     fn descriptors(&self) -> Arc<Descriptors> {
         self.below.descriptors()
     }

@@ -166,6 +166,10 @@ impl FileSystem for Routed {
         self.dir(path).or_else(|_| self.file(path))?.free_space(path)
     }
 
+    fn device_free_space(&self, path: &Path) -> io::Result<u64> {
+        self.dir(path).or_else(|_| self.file(path))?.device_free_space(path)
+    }
+
     /// The descriptors of the first part: all parts are in one process.
     fn descriptors(&self) -> Arc<Descriptors> {
         self.parts.first().map_or_else(Arc::default, |(_, fs)| fs.descriptors())

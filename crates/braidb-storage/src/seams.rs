@@ -81,6 +81,11 @@ pub trait FileSystem: Send + Sync + Debug {
     }
     /// Bytes that this process may still write on the device that holds `path`.
     fn free_space(&self, path: &Path) -> io::Result<u64>;
+    /// Bytes that are free on the device that holds `path`, to be shown. Differs from [`FileSystem::free_space`] where writes take no space
+    /// on the device.
+    fn device_free_space(&self, path: &Path) -> io::Result<u64> {
+        self.free_space(path)
+    }
     /// How many files the readers of this process may hold open, measured now. A process has one [`Descriptors`], so all file systems of a
     /// machine return the same. A file system that knows no limit returns one without a limit.
     fn descriptors(&self) -> Arc<Descriptors> {

@@ -173,12 +173,12 @@ impl fmt::Display for Error {
             }
             Error::Missing { path } => write!(
                 f,
-                "there is no database in {}: check the path, or let it be created (`Options::create_if_missing`, `braidb put`)",
+                "there is no database in {}: check the path; an open to write creates one (`Options::create_if_missing`, `braidb put`)",
                 path.display()
             ),
             Error::Exists { path } => write!(
                 f,
-                "there is a database in {} already: choose another directory, or open it without `Options::create_new`",
+                "there is a database in {} already: choose another directory, or open the database as it is",
                 path.display()
             ),
             Error::Unsupported { path, what } => {

@@ -313,10 +313,11 @@ impl<'a> Checkpoint<'a> {
 
 /// The directories of a checkpoint in `dir` of a database in the directories `from`.
 fn new_dirs(from: &TierDirs, dir: &Path, tiers: &[(&Path, &Path)]) -> Result<TierDirs> {
-    let old = from.slow().map(|tier| from.of(tier));
-    if let Some(old) = slow_tiers::not_apart(dir, old) {
-        let why = format!("the checkpoint's directory {} is not apart from this slow tier", dir.display());
-        return Err(Error::tier(old, why));
+    let others = from.all().map(|(_, other)| other).filter(|other| *other != dir);
+    if let Some(other) = slow_tiers::not_apart(dir, others) {
+        let why =
+            format!("it is not apart from the database's directory {}, and may go with it", other.display());
+        return Err(Error::NotADatabase { path: dir.to_owned(), why });
     }
     let mut slow: BTreeMap<TierId, PathBuf> = BTreeMap::new();
     for &(old, new) in tiers {

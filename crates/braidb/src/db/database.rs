@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// An open database: an ordered map from byte strings to byte strings, on disk.
 ///
 /// A `Db` is cheap to clone and may be used from many threads. The database is closed when the last clone, column
-/// family, snapshot and iterator is gone, or by [`Db::close`].
+/// family, snapshot, iterator, transaction and overlay is gone, or by [`Db::close`].
 ///
 /// ```
 /// use braidb::Db;

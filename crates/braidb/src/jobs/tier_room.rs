@@ -261,7 +261,7 @@ impl Jobs {
                 path: dirs.of(id).to_owned(),
                 bytes: bytes_on(&catalog, id),
                 cells: 0,
-                free_bytes: self.parts.env.fs.free_space(dirs.of(id)).unwrap_or(0),
+                free_bytes: self.parts.env.fs.device_free_space(dirs.of(id)).unwrap_or(0),
                 reads: 0,
                 is_closed: closed.contains(&id),
             };

@@ -208,6 +208,11 @@ fn a_directory_in_use_is_refused() {
     let db = options(&fs).open(DIR).unwrap();
     write(&db, 0..10);
     assert!(matches!(db.checkpoint(DIR), Err(Error::Exists { .. })));
+    let inside = db.checkpoint(format!("{DIR}/monday")).unwrap_err();
+    assert!(
+        inside.to_string().contains("not apart") && fs.list(&Path::new(DIR).join("monday")).is_err(),
+        "{inside}"
+    );
     fs.create_dir_all(Path::new(COPY)).unwrap();
     fs.write_file(&Path::new(COPY).join("notes.txt"), b"mine").unwrap();
     let refused = db.checkpoint(COPY).unwrap_err();
