@@ -201,8 +201,8 @@ impl Db {
         self.compact_with_progress(|_| {})
     }
 
-    /// As [`Db::compact`]. After the flush and after each merge, `progress` gets the bytes that still have to move down, each counted once
-    /// for each level that it has to move. No lock is held while `progress` runs.
+    /// As [`Db::compact`]. After the flush, after each merge of this thread, and at the end, `progress` gets the bytes that still have to
+    /// move down, each counted once for each level that it has to move. Merge threads carry out other merges meanwhile. No lock is held while `progress` runs.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-compactp-{}", std::process::id()));

@@ -12,16 +12,28 @@ use crate::base::error::Result;
 use crate::base::ids::{FamilyId, SeqNo};
 use crate::plan::{Picker, Plan, Step};
 use crate::version::Version;
+use braidb_storage::Lane;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A step with the version that it was planned for, counted as a running job.
 type ClaimedStep = (Plan, Arc<Version>, Running);
 
+/// A manual compaction under way.
+struct Compaction {
+    /// The number of the last record that it brings down.
+    upto: SeqNo,
+    /// Families that are not done.
+    families: Vec<FamilyId>,
+    /// Held by each of its steps that merge threads carry out.
+    others: Arc<()>,
+}
+
 impl Jobs {
     /// Brings all records that were written until now into the last level of their family.
     ///
-    /// Before the first step and after each, `progress` gets the bytes above the last level, each counted once for each level that it has
-    /// to move.
+    /// Before the first step, after each of the caller's, and at the end, `progress` gets the bytes above the last level, each counted once
+    /// for each level that it has to move.
     pub fn compact(self: &Arc<Self>, progress: &mut dyn FnMut(u64)) -> Result<()> {
         self.parts.shared.health.check_writable()?;
         // The drop of the last one gives planning back to the scheduler.
@@ -33,12 +45,20 @@ impl Jobs {
     }
 
     fn compact_families(self: &Arc<Self>, progress: &mut dyn FnMut(u64)) -> Result<()> {
-        let upto = self.parts.shared.snapshots.visible();
+        let mut compaction = Compaction {
+            upto: self.parts.shared.snapshots.visible(),
+            families: self.catalog.lock().state().families().keys().copied().collect(),
+            others: Arc::default(),
+        };
         progress(self.bytes_above());
         loop {
             let closed = self.closed_tiers();
-            let Some((plan, version, running)) = self.next_step(upto)? else { return Ok(()) };
-            if let Err(error) = running.merge(plan, version) {
+            let outcome = match self.next_step(&mut compaction) {
+                Ok(Some((plan, version, running))) => running.merge(plan, version),
+                Ok(None) => break,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = outcome {
                 // The failed merge closed a slow tier. The next step writes to another tier.
                 let is_closed_now = self.unwritable(&error).is_some_and(|tier| !closed.contains(&tier));
                 if !is_closed_now {
@@ -47,6 +67,9 @@ impl Jobs {
             }
             progress(self.bytes_above());
         }
+        // Steps of merge threads may have been the last.
+        progress(self.bytes_above());
+        Ok(())
     }
 
     /// The bytes above the last level of their family, each counted once for each level that it has to move.
@@ -66,41 +89,55 @@ impl Jobs {
     }
 
     /// Claims the next step for the caller, and starts further ones on idle merge threads. Waits while running jobs are in the way of all
-    /// steps. `None` when all families are done. A step counts as a running merge, so that closing waits for it.
+    /// steps. Removes the families that are done, and returns `None` when none is left. A step counts as a running merge, so that closing
+    /// waits for it.
     ///
-    /// If a step of a merge thread fails, the caller meets it here again, and then its error.
-    fn next_step(self: &Arc<Self>, upto: SeqNo) -> Result<Option<ClaimedStep>> {
+    /// The inputs of a running step stay in the state until its edit, so a family is not done before its last step is. If a step of a merge
+    /// thread fails, the caller meets it here again, or the failure ends the wait.
+    fn next_step(self: &Arc<Self>, compaction: &mut Compaction) -> Result<Option<ClaimedStep>> {
         let mut next = None;
-        self.wait_until(&[], |catalog| {
+        let Compaction { upto, families, others } = compaction;
+        self.wait_until(&[Lane::Merge], |catalog| {
             if catalog.is_stopped() {
                 return false;
             }
-            let families: Vec<FamilyId> = catalog.state().families().keys().copied().collect();
-            let mut is_done = true;
-            for family in families {
+            families.retain(|&family| {
                 loop {
-                    let plan = match self.pick_step(catalog, family, upto) {
-                        Step::Do(plan) => plan,
-                        Step::Blocked => {
-                            is_done = false;
-                            break;
+                    if next.is_some() && catalog.merges_running() >= self.parts.options.merges {
+                        break true;
+                    }
+                    let is_beside = next.is_some() || Arc::strong_count(others) > 1;
+                    match self.pick_step(catalog, family, *upto, is_beside) {
+                        Step::Do(plan) => {
+                            let version = catalog.version(family).clone();
+                            let running = self.claim(catalog, &plan);
+                            if next.is_none() {
+                                next = Some((plan, version, running));
+                            } else {
+                                self.start_step(plan, version, running, others.clone());
+                            }
                         }
-                        Step::Done => break,
-                    };
-                    let version = catalog.version(family).clone();
-                    if next.is_none() {
-                        let running = self.claim(catalog, &plan);
-                        next = Some((plan, version, running));
-                    } else if catalog.merges_running() < self.parts.options.merges {
-                        self.start_merge(catalog, plan, version);
-                    } else {
-                        return true;
+                        Step::Blocked => break true,
+                        Step::Done => break false,
                     }
                 }
-            }
-            next.is_some() || is_done
+            });
+            next.is_some() || families.is_empty()
         })?;
         Ok(next)
+    }
+
+    /// Starts a step on a merge thread. It holds `others` until it has ended.
+    fn start_step(&self, plan: Plan, version: Arc<Version>, running: Running, others: Arc<()>) {
+        let step = move || {
+            let jobs = running.jobs.clone();
+            // `end_job` reports the outcome to threads that wait for the merge.
+            let _ = running.merge(plan, version);
+            drop(others);
+            // From here on the caller may pick cells that it left for later.
+            jobs.ended.notify_all();
+        };
+        self.parts.env.runtime.submit(Lane::Merge, Box::new(step));
     }
 
     /// The merges that were claimed and have not ended.
@@ -109,13 +146,13 @@ impl Jobs {
         self.catalog.lock().merges_running()
     }
 
-    fn pick_step(&self, catalog: &Catalog, family: FamilyId, upto: SeqNo) -> Step {
-        let nothing = Hints::default();
+    fn pick_step(&self, catalog: &Catalog, family: FamilyId, upto: SeqNo, is_beside: bool) -> Step {
+        let (nothing, to_rewrite) = (Hints::default(), BTreeSet::new());
         let options = &self.parts.options.tree;
-        let to_rewrite = self.tables_to_rewrite(catalog);
         let hints = catalog.hints(family).unwrap_or(&nothing);
         let now = hints.now(&self.parts.shared.snapshots, &to_rewrite, false, None);
         let (version, claims) = (catalog.version(family), catalog.claims());
-        Picker { family, version, claims, now: &now, options }.compact(upto)
+        let picker = Picker { family, version, claims, now: &now, options };
+        if is_beside { picker.compact_beside(upto) } else { picker.compact(upto) }
     }
 }

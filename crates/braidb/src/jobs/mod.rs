@@ -217,7 +217,8 @@ impl Jobs {
             self.parts.env.runtime.submit(Lane::Flush, Box::new(move || running.flush()));
         }
         self.start_log_collection(&mut catalog);
-        while catalog.merges_running() < self.parts.options.merges {
+        // The step of a caller of `compact` takes no merge thread.
+        while catalog.merges_running() < self.parts.options.merges + usize::from(catalog.is_manual()) {
             let Some((plan, version)) = self.propose(&mut catalog) else {
                 catalog.all_answered(self.parts.shared.flushes.has_tasks());
                 break;

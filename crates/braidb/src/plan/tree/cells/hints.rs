@@ -9,7 +9,7 @@ impl Planner<'_> {
     /// goes on.
     pub(super) fn garbage_hints(&self) -> Option<Plan> {
         self.now.garbage_hints.iter().find_map(|garbage_hints| {
-            match self.clean(&Span::from(&garbage_hints.range), garbage_hints.upto) {
+            match self.clean(&Span::from(&garbage_hints.range), garbage_hints.upto, false) {
                 Step::Do(plan) => Some(plan),
                 Step::Blocked | Step::Done => None,
             }

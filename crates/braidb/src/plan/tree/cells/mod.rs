@@ -79,7 +79,13 @@ impl Picker<'_> {
     /// and old versions are gone as far as readers allow. The steps end although writing goes on. Records newer than `upto` are
     /// left alone, and each step brings older records down or cleans for good.
     pub fn compact(&self, upto: SeqNo) -> Step {
-        Planner::new(self, Reason::Compact).clean(&Span::ALL, upto)
+        Planner::new(self, Reason::Compact).clean(&Span::ALL, upto, false)
+    }
+
+    /// As [`Picker::compact`], while another step of the compaction runs. A cell into which a running job writes is left for later: a step
+    /// now would write its records twice.
+    pub fn compact_beside(&self, upto: SeqNo) -> Step {
+        Planner::new(self, Reason::Compact).clean(&Span::ALL, upto, true)
     }
 }
 
@@ -226,7 +232,7 @@ impl<'a> Planner<'a> {
     }
 
     /// The next step that brings all records of a span up to `upto` to the last level, with as little garbage as readers allow.
-    fn clean(&self, span: &Span, upto: SeqNo) -> Step {
+    fn clean(&self, span: &Span, upto: SeqNo, waits_for_appends: bool) -> Step {
         let is_in = |slice: &Slice| slice.seqs.0 <= upto && span.overlaps(&Span::from(&slice.range));
         if self.version.level(0).slices().any(|(_, _, slice)| is_in(slice)) {
             return self.l0(true).map_or(Step::Blocked, Step::Do);
@@ -237,6 +243,10 @@ impl<'a> Planner<'a> {
         for (level, index) in cells {
             let sum = self.sum(level, index);
             if sum.runs == 0 || sum.seqs.0 > upto {
+                continue;
+            }
+            if waits_for_appends && sum.is_appended {
+                is_done = false;
                 continue;
             }
             // Runs that came on top since then are left alone.
