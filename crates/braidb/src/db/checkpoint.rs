@@ -78,10 +78,11 @@ impl Db {
     ///
     /// # Errors
     ///
-    /// [`Exists`](crate::Error::Exists): `dir` has a database. [`NotADatabase`](crate::Error::NotADatabase): it has other files.
-    /// [`Tier`](crate::Error::Tier): the database has slow tiers, which need [`Db::checkpoint_to`]. [`Io`](crate::Error::Io),
-    /// [`Full`](crate::Error::Full), [`ReadOnly`](crate::Error::ReadOnly), [`Poisoned`](crate::Error::Poisoned). After an error, what the
-    /// call made in `dir` is removed as far as possible; the rest does not open.
+    /// [`Exists`](crate::Error::Exists): `dir` has a database. [`NotADatabase`](crate::Error::NotADatabase): it has other files, or lies
+    /// in a directory of the database or around one. [`Tier`](crate::Error::Tier): the database has slow tiers, which need
+    /// [`Db::checkpoint_to`]. [`Io`](crate::Error::Io), [`Full`](crate::Error::Full), [`ReadOnly`](crate::Error::ReadOnly),
+    /// [`Poisoned`](crate::Error::Poisoned). After an error, what the call made in `dir` is removed as far as possible; the rest does not
+    /// open.
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<CheckpointReport> {
         self.checkpoint_to(dir, &[])
     }
