@@ -5,8 +5,9 @@
 //! so all figures are equal on every machine.
 //!
 //! All sides are this engine, named by their devices. *all hdd*, *all ssd* and *all nvme* stand for LevelDB (LDB), *nvme caches hdd* for
-//! LDB-NVMe-$. *nvme + hdd* is LS-NH, *nvme + ssd* LS-NS and *ssd + hdd* LS-SH: the engine places the data, half of it on the fast device.
-//! *nvme + hdd by chance* is LS-UO: chance places each file, cells have one run, and no policy moves anything.
+//! LDB-NVMe-$. Updates alone also run in leveled trees that keep all values, which are nearer to LevelDB: *all hdd, leveled* and *all
+//! nvme, leveled*. *nvme + hdd* is LS-NH, *nvme + ssd* LS-NS and *ssd + hdd* LS-SH: the engine places the data, half of it on the fast
+//! device. *nvme + hdd by chance* is LS-UO: chance places each file, cells have one run, and no policy moves anything.
 //!
 //! Ranks lie in key order, so that hot keys are neighbours; the paper does not tell its order. Gets are measured after as many gets at
 //! rest. Figure 9 changes from a latest to a Zipfian distribution in the paper. Here all hot keys move by half of the rows at second 0.
@@ -48,7 +49,7 @@ pub const PAPER: Paper = Paper {
     },
     experiments: &EXPERIMENTS,
     configurations: &CONFIGURATIONS,
-    baselines: &[HDD, NVME],
+    baselines: &[HDD, NVME, HDD_LEVELED, NVME_LEVELED],
     comparison: factor_text,
     statements: &STATEMENTS,
 };
@@ -94,7 +95,7 @@ fn predict(
             slow_probes: Some(1.0),
         },
         written_per_byte: simulated_amplification(
-            &settings.engine.options(),
+            &(configuration.options)(settings.engine.options()),
             load.num,
             key_bytes + value_bytes,
         )?,
@@ -119,6 +120,8 @@ const LEAST_TABLE_BYTES: u64 = 2 << 20;
 const HDD: &str = "all hdd";
 const SSD: &str = "all ssd";
 const NVME: &str = "all nvme";
+const HDD_LEVELED: &str = "all hdd, leveled";
+const NVME_LEVELED: &str = "all nvme, leveled";
 const CACHE: &str = "nvme caches hdd";
 const NH: &str = "nvme + hdd";
 const NS: &str = "nvme + ssd";
@@ -132,10 +135,12 @@ const NH_70: &str = "nvme + hdd, 70%";
 
 const TIERS: DeviceArgs = DeviceArgs::two(DeviceArg::Nvme, DeviceArg::Hdd, Placement::Tiers);
 
-const CONFIGURATIONS: [Configuration; 13] = [
+const CONFIGURATIONS: [Configuration; 15] = [
     on(HDD, &TITLES, DeviceArgs::one(DeviceArg::Hdd)),
     on(SSD, &[READS_2, READS_8, MOVED, WRITES, B90, A, RMW, B10, E], DeviceArgs::one(DeviceArg::Ssd)),
     on(NVME, &TITLES, DeviceArgs::one(DeviceArg::Nvme)),
+    leveled(HDD_LEVELED, DeviceArg::Hdd),
+    leveled(NVME_LEVELED, DeviceArg::Nvme),
     on(
         CACHE,
         &[READS_2, READS_8, MOVED, WRITES, B90, A, RMW, B10, E],
@@ -166,6 +171,14 @@ const PAIRS: [&str; 8] = [READS_2, READS_8, WRITES, B90, A, RMW, B10, E];
 const fn on(name: Text, experiments: &'static [Text], devices: DeviceArgs) -> Configuration {
     let options: fn(Options) -> Options = |options| options;
     Configuration { name, experiments, options, devices: Some(devices) }
+}
+
+/// A leveled tree with all values in it, as LevelDB's, on one device. It runs updates alone.
+const fn leveled(name: Text, device: DeviceArg) -> Configuration {
+    let options: fn(Options) -> Options = |options| {
+        options.tuning(|tuning| tuning.max_runs_per_guard(1).log_table_percent(0).separation_threshold(None))
+    };
+    Configuration { options, ..on(name, &[WRITES], DeviceArgs::one(device)) }
 }
 
 const READS_2: &str = "Gets, memory of 2% of the data";
