@@ -127,6 +127,12 @@ pub fn result_of(
     let is_cause =
         |(name, bytes): &&(String, u64)| name.ends_with("_bytes") && name != "mapped_bytes" && *bytes > 0;
     let causes = measured.counts.iter().filter(is_cause);
+    let without_log: u64 =
+        causes.clone().filter(|(name, _)| name != "log_bytes").map(|(_, bytes)| bytes).sum();
+    if !measured.counts.is_empty() {
+        // Flushes, merges, written-back log records, value files and the manifest.
+        figures.insert("written_without_log_bytes".to_owned(), without_log as f64);
+    }
     let mut by_second = lane.by_second.clone();
     by_second.resize(by_second.len().max(measured.settled_seconds.ceil() as usize), 0);
     Run {
