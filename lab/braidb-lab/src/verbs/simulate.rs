@@ -1,6 +1,6 @@
 //! `simulate`.
 
-use super::bench::engine::GuardsArg;
+use super::bench::engine;
 use crate::failure::Outcome;
 use crate::figures::{bytes_text, grouped, ratio};
 use crate::progress::{Progress, Unit};
@@ -8,6 +8,7 @@ use crate::text;
 use crate::verbs::print_text;
 use braidb::Options;
 use braidb::stats::{Forecast, Load};
+use braidb::tuning::Guards;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -44,9 +45,9 @@ pub struct Args {
     /// Runs that a cell of the tree holds before they are merged; 1 is a leveled tree [default: the engine's]
     #[arg(long)]
     runs: Option<usize>,
-    /// Where levels are cut into cells [default: the engine's]
-    #[arg(long, value_enum)]
-    guards: Option<GuardsArg>,
+    /// Where levels are cut into cells: none, balanced or sampled [default: the engine's]
+    #[arg(long, value_parser = engine::guards)]
+    guards: Option<Guards>,
     /// Whether samples tell how much the runs of a cell overlap [default: the engine's]
     #[arg(long, value_name = "BOOL")]
     overlap_samples: Option<bool>,
@@ -61,7 +62,7 @@ pub fn run(args: &Args) -> Outcome {
         options = options.tuning(|tuning| tuning.max_runs_per_guard(runs));
     }
     if let Some(guards) = args.guards {
-        options = options.tuning(|tuning| tuning.guards(guards.into()));
+        options = options.tuning(|tuning| tuning.guards(guards));
     }
     if let Some(yes) = args.overlap_samples {
         options = options.tuning(|tuning| tuning.overlap_samples(yes));

@@ -30,15 +30,17 @@ pub struct EngineArgs {
     /// Runs that a cell of the tree holds before they are merged; 1 is a leveled tree [default: the engine's]
     #[arg(long)]
     pub runs: Option<usize>,
-    /// Where levels are cut into cells [default: the engine's]
-    #[arg(long, value_enum)]
-    pub guards: Option<GuardsArg>,
+    /// Where levels are cut into cells: `none` is nowhere, `balanced` by bytes, and `sampled` at keys that are chosen by their hashes, 27
+    /// bits for L1 and 2 fewer for each deeper level [default: the engine's]
+    #[arg(long, value_parser = guards)]
+    pub guards: Option<Guards>,
     /// Whether samples tell how much the runs of a cell overlap [default: the engine's]
     #[arg(long, value_name = "BOOL")]
     pub overlap_samples: Option<bool>,
-    /// How memory is kept small until it is flushed [default: the engine's]
-    #[arg(long, value_enum)]
-    pub memory: Option<MemoryArg>,
+    /// How memory is kept small until it is flushed: `none` is one skiplist, `basic` merges indices of flat segments, `eager` drops all
+    /// superseded versions at once, and `adaptive` where they are 20 in a hundred [default: the engine's]
+    #[arg(long, value_parser = memory_policy)]
+    pub memory: Option<MemoryPolicy>,
     /// Bytes of logs beyond which memory is flushed [default: four times the memory for writes, and at least 64 MiB]
     #[arg(long, value_name = "BYTES")]
     pub log_bytes: Option<u64>,
@@ -49,6 +51,9 @@ pub struct EngineArgs {
     /// [default: the engine's]
     #[arg(long, value_name = "PERCENT")]
     pub log_tables: Option<u32>,
+    /// Live bytes of the oldest logs, in percent, up to which a collection replaces a flush; 0 is never [default: the engine's]
+    #[arg(long, value_name = "PERCENT")]
+    pub log_rewrite_percent: Option<u32>,
     /// Bytes of a value from which on it lies in a value file, apart from its key, or `none` [default: the engine's, which is 1,024]
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
     pub separation_threshold: Option<Threshold>,
@@ -88,42 +93,26 @@ pub enum DurabilityArg {
     Sync,
 }
 
-/// [`Guards`] on the command line.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum GuardsArg {
-    /// Nowhere
-    None,
-    /// By bytes
-    Balanced,
-    /// At keys that are chosen by their hashes: 27 bits for L1, 2 fewer for each deeper level
-    Sampled,
-}
-
-/// [`MemoryPolicy`] on the command line.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum MemoryArg {
-    /// Not at all: one skiplist
-    None,
-    /// Flat segments, whose indices are merged
-    Basic,
-    /// All superseded versions are dropped at once
-    Eager,
-    /// Superseded versions are dropped where there are many
-    Adaptive,
-}
-
-impl From<GuardsArg> for Guards {
-    fn from(arg: GuardsArg) -> Guards {
-        match arg {
-            GuardsArg::None => Guards::None,
-            GuardsArg::Balanced => Guards::Balanced,
-            GuardsArg::Sampled => Guards::Sampled { top_level_bits: 27, bit_decrement: 2 },
-        }
+/// Reads [`Guards`].
+pub fn guards(text: &str) -> Result<Guards, String> {
+    match text {
+        "none" => Ok(Guards::None),
+        "balanced" => Ok(Guards::Balanced),
+        "sampled" => Ok(Guards::Sampled { top_level_bits: 27, bit_decrement: 2 }),
+        _ => Err("write none, balanced or sampled".to_owned()),
     }
 }
 
-/// Superseded versions in a hundred from which on `--memory adaptive` drops them.
-const REDUNDANCY_PERCENT: u32 = 20;
+/// Reads [`MemoryPolicy`].
+fn memory_policy(text: &str) -> Result<MemoryPolicy, String> {
+    match text {
+        "none" => Ok(MemoryPolicy::None),
+        "basic" => Ok(MemoryPolicy::Basic),
+        "eager" => Ok(MemoryPolicy::Eager),
+        "adaptive" => Ok(MemoryPolicy::Adaptive { redundancy_percent: 20 }),
+        _ => Err("write none, basic, eager or adaptive".to_owned()),
+    }
+}
 
 impl EngineArgs {
     pub fn options(&self) -> Options {
@@ -137,19 +126,14 @@ impl EngineArgs {
             .tuning(|tuning| tuning.log_bytes(self.log_bound_bytes()))
             .block_cache_bytes(self.cache_mib.saturating_mul(1 << 20))
             .background_threads(self.background_threads);
-        let memory_policy = self.memory.map(|memory| match memory {
-            MemoryArg::None => MemoryPolicy::None,
-            MemoryArg::Basic => MemoryPolicy::Basic,
-            MemoryArg::Eager => MemoryPolicy::Eager,
-            MemoryArg::Adaptive => MemoryPolicy::Adaptive { redundancy_percent: REDUNDANCY_PERCENT },
-        });
         options.tuning(|tuning| {
             let tuning = given(tuning, self.runs, Tuning::max_runs_per_guard);
-            let tuning = given(tuning, self.guards.map(Guards::from), Tuning::guards);
-            let tuning = given(tuning, memory_policy, Tuning::memory_policy);
+            let tuning = given(tuning, self.guards, Tuning::guards);
+            let tuning = given(tuning, self.memory, Tuning::memory_policy);
             let tuning = given(tuning, self.hot_keys_percent, Tuning::hot_keys_percent);
             let tuning = given(tuning, self.overlap_samples, Tuning::overlap_samples);
             let tuning = given(tuning, self.log_tables, Tuning::log_table_percent);
+            let tuning = given(tuning, self.log_rewrite_percent, Tuning::log_rewrite_percent);
             let tuning =
                 given(tuning, self.separation_threshold.map(|least| least.0), Tuning::separation_threshold);
             let layout = self.value_trie.map(|levels| ValueLayout::Trie { levels });
