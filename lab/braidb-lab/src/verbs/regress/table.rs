@@ -308,6 +308,10 @@ mod tests {
         assert_eq!(floors("reads-small-memory"), [">= 0.5", ">= 1.2"]);
         assert_eq!(floors("reads-4k"), [">= 0.5", ">= 2"]);
         assert_eq!(floors("reads-100m")[..2], [">= 0.6", ">= 0.3"]);
+        let rounds = lines.iter().filter(|line| line.name.starts_with("braid-rounds-"));
+        let most = rounds.flat_map(|line| line.sizes.iter().filter(|(name, _)| name == "MOST"));
+        let most: Vec<&str> = most.map(|(_, most)| most.as_str()).collect();
+        assert_eq!(most.join(" "), "1.0 0.99 0.95 1.0 0.99 0.95");
         for name in ["standard", "pairs-03c68b7", "without-base"] {
             let line = lines.iter().find(|line| line.name == name).unwrap();
             assert!(line.uses("--limit 'settled_operations_per_second>=0.9"), "{name} has no limit");
