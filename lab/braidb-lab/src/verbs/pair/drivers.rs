@@ -64,12 +64,12 @@ fn give_versions(root: &Path, package: &Path) -> Outcome {
     Ok(())
 }
 
-/// Builds the command of a commit that has `bench`, and returns its path: `braidb`, or `braidb-lab` since there is one.
+/// Builds the command of a commit that has `bench`, and returns its path: `braidb`, or `braidb-lab` since there is one. `braidb` lies beside.
 pub fn command(root: &Path, commit: &str, target: &Path) -> Outcome<PathBuf> {
     let checkout = checkout(root, commit)?;
     let has_lab = checkout.join("lab/braidb-lab").exists();
     let (package, program) = if has_lab { ("braidb-lab", "braidb-lab") } else { ("braidb-cli", "braidb") };
-    cargo(&checkout, &["-p", package], target)?;
+    cargo(&checkout, &["-p", "braidb-cli", "-p", package], target)?;
     Ok(target.join("release").join(program))
 }
 

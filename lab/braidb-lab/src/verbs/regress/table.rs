@@ -309,6 +309,7 @@ mod tests {
         assert_eq!(floors("reads-4k"), [">= 0.5", ">= 2"]);
         assert_eq!(floors("reads-100m")[..2], [">= 0.6", ">= 0.3"]);
         assert_eq!(floors("braid-343")[..4], ["<= 0.34", "<= 0.37", ">= 4.5", ">= 2.5"]);
+        assert_eq!(floors("braid-compact"), ["<= 0.75", "<= 1.01"]);
         let rounds = lines.iter().filter(|line| line.name.starts_with("braid-rounds-"));
         let most = rounds.flat_map(|line| line.sizes.iter().filter(|(name, _)| name == "MOST"));
         let most: Vec<&str> = most.map(|(_, most)| most.as_str()).collect();
