@@ -164,13 +164,13 @@ fn a_crash_at_each_step_of_a_flush_of_several_families_loses_nothing() {
     }
 }
 
-/// One busy family, and small ones that keep old logs.
-fn busy(bytes: usize, puts: usize) -> (Db, Arc<SimFs>, usize) {
+/// One busy family, and small ones that keep old logs. Returns the most bytes that logs had.
+fn busy(bytes: usize, puts: usize) -> (Db, Arc<SimFs>, u64) {
     let (env, fs, _) = sim_env(1);
     let db = options(env).open(DIR).unwrap();
     let all = families(&db, FAMILIES);
     put_small(&all, bytes);
-    let mut most = 0;
+    let mut most_bytes = 0;
     for put in 0..puts {
         // A factor that spreads the keys, so that each table covers nearly all keys.
         let key = (put as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes();
@@ -182,7 +182,7 @@ fn busy(bytes: usize, puts: usize) -> (Db, Arc<SimFs>, usize) {
         // On one thread, background work runs only here.
         if put.is_multiple_of(100) {
             db.settle().unwrap();
-            most = most.max(logs(&fs).len());
+            most_bytes = most_bytes.max(db.stats().log_bytes_live);
         }
         if put.is_multiple_of(4000) {
             for crash in [Crash::Process, Crash::PowerAllLost] {
@@ -192,13 +192,13 @@ fn busy(bytes: usize, puts: usize) -> (Db, Arc<SimFs>, usize) {
         }
     }
     check_small(&db, FAMILIES, bytes);
-    (db, fs, most)
+    (db, fs, most_bytes)
 }
 
 #[test]
 fn small_families_beside_a_busy_one_keep_few_logs() {
-    let (db, _, most) = busy(100, 16_000);
-    assert!(most <= 12, "{most} logs alive");
+    let (db, _, most_bytes) = busy(100, 16_000);
+    assert!(most_bytes <= 5 << 19, "logs of {most_bytes} bytes");
     let counts = db.stats().counts;
     assert!(counts.logs_collected > 4 && counts.written_back > FAMILIES as u64, "{counts:?}");
     let stats = db.stats();
@@ -209,8 +209,8 @@ fn small_families_beside_a_busy_one_keep_few_logs() {
 
 #[test]
 fn small_families_with_much_memory_together_are_flushed_with_one_log() {
-    let (db, _, most) = busy(2500, 8_000);
-    assert!(most <= 20, "{most} logs alive");
+    let (db, _, most_bytes) = busy(2500, 8_000);
+    assert!(most_bytes <= 3 << 20, "logs of {most_bytes} bytes");
     let counts = db.stats().counts;
     assert!(counts.flushes >= FAMILIES as u64, "{counts:?}");
     assert!(counts.logs_rotated < counts.flushes / 4, "{counts:?}");

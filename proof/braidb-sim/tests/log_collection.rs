@@ -120,6 +120,33 @@ fn logs_of_superseded_records_go_without_a_flush() {
     }
 }
 
+/// Eight short logs fit into `log_bytes`, and memory stays below 16 KiB. So logs reach neither bound, and follow memory alone.
+#[test]
+fn logs_follow_memory_where_little_of_them_is_alive() {
+    let longest = |log_rewrite_percent| {
+        let (env, _, _) = sim_env(1);
+        let options =
+            options(env).tuning(|tuning| tuning.log_bytes(1 << 20).log_rewrite_percent(log_rewrite_percent));
+        let mut load = Load::on(options.open(DIR).unwrap());
+        load.cold();
+        let mut longest_bytes = 0;
+        for _ in 0..40 {
+            load.hot(100);
+            load.db.settle().unwrap();
+            longest_bytes = longest_bytes.max(load.db.stats().log_bytes_live);
+        }
+        check(&load.db, load.round..=load.round);
+        let counts = load.db.stats().counts;
+        // 20 of 25 percent: copies stay below an eighth of what writers append.
+        assert!(counts.written_back_bytes < counts.log_bytes / 8, "{counts:?}");
+        (longest_bytes, counts.logs_collected)
+    };
+    let ((left_bytes, none), (bytes, collected)) = (longest(0), longest(25));
+    assert!(none == 0 && left_bytes > 768 << 10, "{left_bytes}");
+    // A first log of 256 KiB, before any log has outgrown memory.
+    assert!(collected > 2 && bytes < 400 << 10, "{bytes} bytes, {collected} collected");
+}
+
 #[test]
 fn left_out_it_leaves_the_logs_to_flushes() {
     let (env, _, _) = sim_env(1);

@@ -97,6 +97,7 @@ pub const ALL: &[(&str, &str)] = &[
         "trie_table_synced_once",
         "10: a job syncs a trie table before the edit that names what the job appended",
     ),
+    ("truncates_for_one_family", "1: a log goes only when no family has its only copy of a record there"),
     ("tombstone_dropped_early", "6: a tombstone goes only when nothing older can exist below"),
     ("tombstone_ignores_older_runs", "6: older runs of the same cell may hold what a tombstone hides"),
     (

@@ -110,7 +110,9 @@ impl Tuning {
 
     /// Live bytes of the oldest logs, in percent, up to which a log collection may replace a flush: 0 to 90. Newer writes superseded
     /// the other bytes. The log collection starts when logs have three quarters of [`Tuning::log_bytes`] and memory is at most half
-    /// full. It writes the live records to the newest log again and deletes the old logs. 0 leaves logs to flushes. Default: 25.
+    /// full. It also starts when logs outgrow memory: when they have a 16th of [`Tuning::log_bytes`] and 3/2 bytes for each byte of
+    /// memory; then up to 10 percent may be alive. It writes the live records to the newest log again and deletes the old logs. 0 leaves
+    /// logs to flushes. Default: 25.
     pub fn log_rewrite_percent(mut self, percent: u32) -> Tuning {
         self.log_rewrite_percent = percent;
         self

@@ -11,7 +11,7 @@ use crate::base::mutant::mutant;
 use crate::log::EncodedBatch;
 use crate::memory::view::View;
 use crate::memory::{Immutable, ImmutableCursor, Live, LogsBySeq, count_live};
-use crate::plan::memory::logs::{LogUse, collection, collection_of_small};
+use crate::plan::memory::logs::{Goal, LogUse, collection, collection_of_small};
 use crate::version::{Change, Edit};
 use crate::visible::merge::MergeCursor;
 use crate::visible::{Cursor, EntryKind};
@@ -30,21 +30,24 @@ impl Jobs {
             return;
         }
         let of_small = self.writes_back_small.swap(false, Ordering::Relaxed);
-        let bytes = self.logs(catalog).values().sum();
-        let is_near =
-            self.parts.options.memory.are_logs_near_bound(bytes, self.parts.shared.pressure.memory_bytes());
-        if !is_near && !of_small {
-            return;
-        }
+        let goal = if of_small { Some(Goal::FreeOfSmall) } else { self.excess_of_logs(catalog) };
+        let Some(goal) = goal else { return };
         catalog.log_collection_began();
         let running =
             Running { jobs: self.clone(), work: Some(Work::LogCollection { of_small, frees: true }) };
-        self.parts.env.runtime.submit(Lane::Flush, Box::new(move || running.begin_log_collection()));
+        self.parts.env.runtime.submit(Lane::Flush, Box::new(move || running.begin_log_collection(goal)));
     }
 
-    /// The log before which all logs are to go; `None` if the log collection does not pay. With `of_small` only small families keep the
-    /// logs; then the collection pays unless these families have much memory together.
-    pub fn choose_logs(&self, begun: &LogCollection, of_small: bool) -> Option<FileId> {
+    /// What is to be done about the length of all logs.
+    fn excess_of_logs(&self, catalog: &Catalog) -> Option<Goal> {
+        let bytes = self.logs(catalog).values().sum();
+        let limits = &self.parts.options.memory;
+        limits.log_excess(bytes, self.parts.shared.pressure.memory_bytes()).map(Goal::Shorten)
+    }
+
+    /// The log before which all logs are to go; `None` if the log collection does not pay. Where only small families keep the logs, the
+    /// collection pays unless these families have much memory together.
+    pub fn choose_logs(&self, begun: &LogCollection, goal: Goal) -> Option<FileId> {
         let live = live_of(&begun.view, &begun.logs_by_seq);
         let catalog = self.catalog.lock();
         let mut logs = self.logs(&catalog);
@@ -56,10 +59,10 @@ impl Jobs {
         let live_bytes = |id: &FileId| live.get(id).map_or(0, |live| live.bytes);
         let uses: Vec<LogUse> =
             then.map(|(id, &bytes)| LogUse { id: *id, bytes, live_bytes: live_bytes(id) }).collect();
-        if of_small {
-            return collection_of_small(&uses, begun.of_large, &self.parts.options.memory);
+        match goal {
+            Goal::Shorten(excess) => collection(&uses, &excess),
+            Goal::FreeOfSmall => collection_of_small(&uses, begun.of_large, &self.parts.options.memory),
         }
-        collection(&uses, &self.parts.options.memory)
     }
 
     /// Lets the logs before `replay_from` go; all live records of them are written back. After an error nothing has changed,
@@ -98,6 +101,9 @@ impl Jobs {
     /// Copies the live records whose home is before `replay_from`. `false` if the memtable was switched meanwhile.
     pub fn write_back(&self, begun: &mut LogCollection, replay_from: FileId) -> Result<bool> {
         for (index, family) in begun.view.clone().families.iter().enumerate() {
+            if mutant!("truncates_for_one_family") && index > 0 {
+                break;
+            }
             let parts = [Immutable::List(family.memory.active().clone())];
             let parts = parts.iter().chain(family.memory.pipeline());
             let id = FamilyId(index as u32);
@@ -141,10 +147,9 @@ impl Jobs {
 }
 
 impl Running {
-    fn begin_log_collection(mut self) {
-        let of_small = matches!(self.work, Some(Work::LogCollection { of_small: true, .. }));
+    fn begin_log_collection(mut self, goal: Goal) {
         match self.jobs.parts.queue.begin_log_collection() {
-            Ok(Some(begun)) => match self.jobs.choose_logs(&begun, of_small) {
+            Ok(Some(begun)) => match self.jobs.choose_logs(&begun, goal) {
                 // With this mutant the copies do not queue up behind a running flush.
                 Some(replay_from) if mutant!("write_back_beside_a_flush") => {
                     self.write_back(begun, replay_from);
@@ -155,6 +160,7 @@ impl Running {
                     self.write_back_later(begun, replay_from, others_first);
                 }
                 None => {
+                    let of_small = goal == Goal::FreeOfSmall;
                     self.work = Some(Work::LogCollection { of_small, frees: false });
                     self.end_log_collection(Ok(()));
                 }

@@ -105,6 +105,8 @@ struct Simulator {
     tuner: HotKeyTuner,
     /// Bytes of each log, oldest first; the last one is written.
     logs: BTreeMap<FileId, u64>,
+    /// Size at which the current log is closed.
+    log_file_bytes: u64,
     logs_by_seq: LogsBySeq,
     /// Bytes of logs that no sync covered.
     unsynced_bytes: u64,
@@ -157,6 +159,7 @@ impl Simulator {
             redundancy: Redundancy::default(),
             tuner: HotKeyTuner::default(),
             logs: BTreeMap::from([(FileId(1), 0)]),
+            log_file_bytes: limits.log_file_bytes(0, 0),
             logs_by_seq,
             unsynced_bytes: 0,
             seq: 0,
@@ -186,6 +189,7 @@ impl Simulator {
         let next = FileId(self.current_log().0 + 1);
         self.logs.insert(next, 0);
         self.logs_by_seq.log_began(self.seq + 1, next);
+        self.log_file_bytes = self.limits.log_file_bytes(self.log_bytes(), self.pressure.memory_bytes());
         next
     }
 
@@ -220,7 +224,7 @@ impl Simulator {
     }
 
     fn is_log_full(&self) -> bool {
-        self.logs[&self.current_log()] >= self.limits.log_file_bytes()
+        self.logs[&self.current_log()] >= self.log_file_bytes
     }
 
     /// How long the debt of memory delays a write, as in `write/pressure.rs`. At the hard limit it waits for the next job to end.
@@ -396,9 +400,8 @@ impl Simulator {
     fn collect_logs(&mut self) {
         let memory_bytes = self.pressure.memory_bytes();
         let is_busy = self.flush.is_some() || self.collection.is_some();
-        if is_busy || !self.limits.are_logs_near_bound(self.log_bytes(), memory_bytes) {
-            return;
-        }
+        let excess = self.limits.log_excess(self.log_bytes(), memory_bytes).filter(|_| !is_busy);
+        let Some(excess) = excess else { return };
         let memory = self.room.view().families[0].memory.clone();
         let active = Immutable::List(memory.active().clone());
         let parts: Vec<Immutable> = [active].into_iter().chain(memory.pipeline().iter().cloned()).collect();
@@ -406,7 +409,7 @@ impl Simulator {
         parts.iter().for_each(|part| count_live(part, &self.logs_by_seq, &mut live));
         let live_bytes = |id: &FileId| live.get(id).map_or(0, |live| live.bytes);
         let uses = self.logs.iter().map(|(id, &bytes)| LogUse { id: *id, bytes, live_bytes: live_bytes(id) });
-        let Some(replay_from) = collection(&uses.collect::<Vec<_>>(), &self.limits) else { return };
+        let Some(replay_from) = collection(&uses.collect::<Vec<_>>(), &excess) else { return };
         let is_old = |seq| self.logs_by_seq.of(seq).is_some_and(|home| home < replay_from);
         let records = newest_of(&parts).filter(|&(_, seq)| is_old(seq)).count() as u64;
         let home = self.rotate();

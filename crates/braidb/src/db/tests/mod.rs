@@ -17,6 +17,7 @@ use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, FileId};
 use crate::log::{EncodedBatch, LogSync, LogWriter};
+use crate::plan::memory::logs::Goal;
 use crate::table::Reason;
 use crate::visible::EntryKind;
 use braidb_storage::inline::{Inline, SeededRandom, StepClock};
@@ -124,7 +125,8 @@ fn collect(db: &Db, meanwhile: impl FnOnce()) -> bool {
     let mut begun =
         db.engine().unwrap().queue.begin_log_collection().unwrap().expect("no flush is under way");
     meanwhile();
-    let Some(replay_from) = jobs.choose_logs(&begun, false) else { return false };
+    let near_bound = jobs.parts.options.memory.log_excess(u64::MAX, 0).expect("log collection is on");
+    let Some(replay_from) = jobs.choose_logs(&begun, Goal::Shorten(near_bound)) else { return false };
     let is_written = jobs.write_back(&mut begun, replay_from).unwrap();
     if is_written {
         jobs.finish_log_collection(&mut begun, replay_from).unwrap();

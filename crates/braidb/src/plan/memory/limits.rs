@@ -15,7 +15,8 @@
 //! | small family | 64 KiB, and a 16th of the budget | measured | written back where logs are full, instead of a table of its own |
 //! | small families, most | a quarter of `log_bytes` | below `log_bytes` | with more, all small ones are flushed with one log and one edit |
 //! | logs during a write-back | 5/4 of `log_bytes` | measured | the write-back is given up for a flush |
-//! | log file | a quarter of `log_bytes` | measured | the log is closed; the oldest logs may be collected |
+//! | log file | a quarter of `log_bytes`, a 16th where logs outgrow memory | measured | the log is closed; the oldest logs may be collected |
+//! | logs that outgrow memory | 3/2 of memory and a 16th of `log_bytes` | measured | the log collection counts what is alive |
 //! | logs near their bound | 3/4 of `log_bytes` | measured | the log collection counts what is alive, unless a flush is near |
 //! | hot key | written twice, at least as often as the mean, and more often than by chance | TRIAD 4.1 | it may stay at a flush |
 //! | hot keys, least | 1 key in 32 of the flushing set | measured | with fewer, none stays |
@@ -61,6 +62,9 @@ const MIN_HOT_SHARE: u64 = 32;
 /// A family with less memory than this is small: 64 KiB. A table of its own would take longer to sync than the copies of many such
 /// families.
 const SMALL_FAMILY_BYTES: u64 = 64 << 10;
+/// Logs that outgrow memory are collected if at most 10 percent of their bytes are alive, so copies add at most an eighth to what writers append
+/// to logs. New keys count as alive, so logs of memory that grows fast are left to the flush.
+const OUTGROWN_LIVE_PERCENT: u32 = 10;
 const MILLION: u128 = 1_000_000;
 
 impl MemoryLimits {
@@ -125,9 +129,26 @@ impl MemoryLimits {
         Some(self.options.active_bytes).filter(|&bytes| bytes != u64::MAX)
     }
 
-    /// Size in bytes at which a log is closed: a quarter of `log_bytes`, so that a log can be deleted before all logs reach their bound.
-    pub fn log_file_bytes(&self) -> u64 {
-        if self.options.log_rewrite_percent == 0 { u64::MAX } else { self.options.log_bytes / 4 }
+    /// Size in bytes at which a log is closed that begins beside `log_bytes` of logs and `memory_bytes` of memory. A quarter of the option
+    /// `log_bytes`, so that a log can be deleted before all logs reach their bound. Less where logs outgrow memory: the log collection
+    /// frees whole logs, and never the one that is being written.
+    pub fn log_file_bytes(&self, log_bytes: u64, memory_bytes: u64) -> u64 {
+        match self.options.log_rewrite_percent {
+            0 => u64::MAX,
+            _ if self.do_logs_outgrow(log_bytes, memory_bytes) => self.short_log_bytes(),
+            _ => self.options.log_bytes / 4,
+        }
+    }
+
+    /// Size in bytes of a log file where logs outgrow memory: a 16th of `log_bytes`. A collection syncs all logs, so it should free at least
+    /// this much.
+    fn short_log_bytes(&self) -> u64 {
+        self.options.log_bytes / 16
+    }
+
+    /// Whether logs have more than 3/2 bytes for each byte of memory, and one short log more. Then most of them is superseded.
+    fn do_logs_outgrow(&self, log_bytes: u64, memory_bytes: u64) -> bool {
+        log_bytes > (memory_bytes + memory_bytes / 2).saturating_add(self.short_log_bytes())
     }
 
     /// Whether a family with `bytes` of memory is small. Where logs are full, a small family is written back instead of flushed, unless log
@@ -151,18 +172,25 @@ impl MemoryLimits {
         log_bytes > self.options.log_bytes / 4 * 5
     }
 
-    /// Logs are collected if at most this many percent of their bytes are alive.
-    pub fn max_live_percent(&self) -> u32 {
-        self.options.log_rewrite_percent
-    }
-
-    /// Whether the log collection counts live bytes, given the bytes of all logs and of memory. It does not while memory is more than half
-    /// full: a flush comes soon, and frees logs without a copy. Where full memory may be compacted instead ([`Self::may_compact_full`]), no
-    /// flush need come, and the log collection counts however full memory is.
-    pub fn are_logs_near_bound(&self, log_bytes: u64, memory_bytes: u64) -> bool {
+    /// What a log collection may copy and has to free, given the bytes of all logs and of memory. `None` if logs are not too long.
+    ///
+    /// Logs near their bound are not collected while memory is more than half full: a flush comes soon, and frees logs without a copy. Where
+    /// full memory may be compacted instead ([`Self::may_compact_full`]), no flush need come, and memory does not matter. Logs that outgrow
+    /// memory are collected however full it is: hardly anything in them is alive, or else the bounds refuse the collection.
+    pub fn log_excess(&self, log_bytes: u64, memory_bytes: u64) -> Option<LogExcess> {
+        let max_live_percent = self.options.log_rewrite_percent;
         let is_near = log_bytes > self.options.log_bytes / 4 * 3;
         let is_flushed_soon = memory_bytes > self.options.memtable_bytes / 2 && !self.may_compact_full();
-        self.options.log_rewrite_percent > 0 && is_near && !is_flushed_soon
+        if max_live_percent == 0 {
+            None
+        } else if is_near && !is_flushed_soon {
+            Some(LogExcess { max_live_percent, least_bytes: self.options.log_bytes / 4 })
+        } else if self.do_logs_outgrow(log_bytes, memory_bytes) {
+            let max_live_percent = max_live_percent.min(OUTGROWN_LIVE_PERCENT);
+            Some(LogExcess { max_live_percent, least_bytes: self.short_log_bytes() })
+        } else {
+            None
+        }
     }
 
     /// The most keys that may stay of a flushing set of `keys` keys, in a tree of `tree_keys`, at `hot_ppm` of a million.
@@ -204,6 +232,15 @@ impl MemoryLimits {
             log_bytes: self.options.log_bytes,
         }
     }
+}
+
+/// The bounds of a log collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogExcess {
+    /// Logs are collected if at most this many percent of their bytes are alive.
+    pub max_live_percent: u32,
+    /// A collection that frees fewer bytes does not make up for its syncs.
+    pub least_bytes: u64,
 }
 
 /// The counters at which a commit asks [`decide`].
@@ -380,10 +417,16 @@ pub mod tests {
             MemoryLimits::new(options)
         };
         let (out, on, hot) = (of(0, false), of(50, false), of(50, true));
-        assert!(!out.are_logs_near_bound(400, 0) && out.log_file_bytes() == u64::MAX);
-        assert!(on.are_logs_near_bound(301, 50) && on.log_file_bytes() == 100);
-        assert!(!on.are_logs_near_bound(300, 50) && !on.are_logs_near_bound(301, 51));
-        assert!(hot.are_logs_near_bound(301, 51));
+        let near = Some(LogExcess { max_live_percent: 50, least_bytes: 100 });
+        let outgrown = Some(LogExcess { max_live_percent: 10, least_bytes: 25 });
+        assert_eq!((out.log_excess(400, 0), out.log_file_bytes(400, 0)), (None, u64::MAX));
+        assert_eq!((on.log_excess(301, 50), on.log_excess(300, 50)), (near, outgrown));
+        assert_eq!((on.log_excess(301, 51), hot.log_excess(301, 51)), (outgrown, near));
+        assert_eq!(
+            [(101, 51), (101, 50), (100, 50)].map(|(logs, memory)| on.log_excess(logs, memory)),
+            [None, outgrown, None]
+        );
+        assert_eq!([(101, 50), (100, 50)].map(|(logs, memory)| on.log_file_bytes(logs, memory)), [25, 100]);
     }
 
     /// A family with this many KiB in its active segment and in its pipeline.

@@ -1,12 +1,11 @@
 //! Log collection: when the live records of the oldest logs are written back, so that these logs can be deleted without a flush.
 //!
-//! Writing back costs the live bytes once. A flush costs all of memory, and part of every later merge. So logs are collected
-//! when they near their bound, memory is at most half full, and little of the oldest logs is alive. Fuller memory is flushed soon
-//! anyhow, and the flush frees logs without a copy. Where full memory may be compacted instead of flushed
-//! (`MemoryLimits::may_compact_full`), logs are collected however full memory is. The collected logs are always the oldest,
-//! without a gap: recovery reads the rest from front to end.
+//! Writing back costs the live bytes once. A flush costs all of memory, and part of every later merge. So logs are collected where little
+//! of the oldest logs is alive, and they near their bound, or have outgrown memory ([`MemoryLimits::log_excess`]). Where writes
+//! mostly supersede each other, logs follow memory this way (WAL truncation, Accordion, section 3.2). Otherwise a flush frees them without a copy. The collected
+//! logs are always the oldest, without a gap: recovery reads the rest from front to end.
 
-use super::limits::MemoryLimits;
+use super::limits::{LogExcess, MemoryLimits};
 use crate::base::ids::FileId;
 
 /// One log, and how many bytes of it are alive in memory.
@@ -17,14 +16,23 @@ pub struct LogUse {
     pub live_bytes: u64,
 }
 
+/// What a log collection is to reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// Logs are too long, and little of the oldest is alive.
+    Shorten(LogExcess),
+    /// Only small families keep the logs.
+    FreeOfSmall,
+}
+
 /// The log from which recovery should replay after a log collection; `None` if no collection saves enough. `logs` are all logs that may be
 /// replayed, oldest first; the last one is being written.
 ///
 /// Chosen is the largest prefix of `logs` that costs at most twice as much per byte given back as the cheapest prefix. The
 /// youngest log holds many live records that will soon be superseded. The oldest log is short and all alive, because it holds
 /// the last copies; the long logs behind it are mostly dead.
-pub fn collection(logs: &[LogUse], limits: &MemoryLimits) -> Option<FileId> {
-    let worst = Share { live: u64::from(limits.max_live_percent()), gone: 100 };
+pub fn collection(logs: &[LogUse], excess: &LogExcess) -> Option<FileId> {
+    let worst = Share { live: u64::from(excess.max_live_percent), gone: 100 };
     let mut share = Share { live: 0, gone: 0 };
     let shares: Vec<(Share, FileId)> = logs
         .windows(2)
@@ -32,8 +40,7 @@ pub fn collection(logs: &[LogUse], limits: &MemoryLimits) -> Option<FileId> {
             share = Share { live: share.live + pair[0].live_bytes, gone: share.gone + pair[0].bytes };
             (share, pair[1].id)
         })
-        // A collection that frees less than one full log does not make up for its syncs.
-        .filter(|(share, _)| share.gone >= limits.log_file_bytes() && !share.is_more_than(worst))
+        .filter(|(share, _)| share.gone >= excess.least_bytes && !share.is_more_than(worst))
         .collect();
     let best = shares.iter().map(|(share, _)| *share).reduce(|a, b| if a.is_more_than(b) { b } else { a })?;
     let enough = Share { live: 2 * best.live, ..best };
@@ -68,17 +75,12 @@ mod tests {
     use super::*;
     use crate::plan::memory::limits::MemoryOptions;
 
-    fn collected(logs: &[(u64, u64)], rewrite_percent: u32) -> Option<u64> {
+    fn collected(logs: &[(u64, u64)], max_live_percent: u32) -> Option<u64> {
         let uses: Vec<_> = (1..)
             .zip(logs)
             .map(|(id, &(bytes, live_bytes))| LogUse { id: FileId(id), bytes, live_bytes })
             .collect();
-        let options = MemoryOptions {
-            log_bytes: 400,
-            log_rewrite_percent: rewrite_percent,
-            ..crate::plan::memory::limits::tests::OPTIONS
-        };
-        collection(&uses, &MemoryLimits::new(options)).map(|log| log.0)
+        collection(&uses, &LogExcess { max_live_percent, least_bytes: 100 }).map(|log| log.0)
     }
 
     #[test]

@@ -187,7 +187,7 @@ impl CommitQueue {
                     core.write_back = WriteBack::Possible;
                 }
             }
-            Err(_) => core.rotate_at_bytes = core.log.end() + (self.log_file_bytes / 4).max(1),
+            Err(_) => core.rotate_at_bytes = core.log.end() + (self.log_file_bytes(core) / 4).max(1),
         }
     }
 
@@ -209,8 +209,14 @@ impl CommitQueue {
         core.log_takes_copies = core.takes_copies;
         let first = core.last_seq + 1;
         core.logs_by_seq.log_began(first, next);
-        core.rotate_at_bytes = self.log_file_bytes;
+        core.rotate_at_bytes = self.log_file_bytes(core);
         Ok(next)
+    }
+
+    /// The size in bytes at which a log is closed that begins now.
+    fn log_file_bytes(&self, core: &Core) -> u64 {
+        let log_bytes = self.shared.log_sync.appended();
+        core.room.limits().log_file_bytes(log_bytes, self.shared.pressure.memory_bytes())
     }
 }
 

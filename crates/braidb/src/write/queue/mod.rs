@@ -43,8 +43,6 @@ const SCRATCH_BYTES: usize = 256 << 10;
 pub struct CommitQueue {
     core: ForegroundMutex<Core>,
     waiting: Waiting,
-    /// A log is closed at this size, in bytes.
-    log_file_bytes: u64,
     /// Bytes on the device that puts leave free for the largest merge. Puts also leave as many bytes as memory holds, for the flush of
     /// memory.
     merge_reserve_bytes: u64,
@@ -185,13 +183,13 @@ impl CommitQueue {
         shared: Shared,
     ) -> CommitQueue {
         logs_by_seq.log_began(last_seq + 1, log.id());
-        let log_file_bytes = room.limits().log_file_bytes();
+        let rotate_at_bytes = room.limits().log_file_bytes(0, 0);
         let core = Core {
             log,
             room,
             last_seq,
             logs_by_seq,
-            rotate_at_bytes: log_file_bytes,
+            rotate_at_bytes,
             takes_copies: false,
             log_takes_copies: false,
             scratch: EncodedBatch::default(),
@@ -208,7 +206,6 @@ impl CommitQueue {
         let queue = CommitQueue {
             core: ForegroundMutex::new(core),
             waiting: Waiting::default(),
-            log_file_bytes,
             merge_reserve_bytes,
             gap_offers: GapOffers::new(recent_puts),
             recent_writes: recent_puts,
