@@ -5,6 +5,7 @@ use crate::base::ids::{FileId, SeqNo, TierId};
 use crate::base::key::{KeyRange, hash};
 use crate::base::tier_dirs::Times;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// Where the levels of the tree are cut into *cells*, which are merged one by one.
 ///
@@ -42,6 +43,11 @@ impl Guards {
 /// L0 goes down when it has this many tables, as in LevelDB. With fewer, merges would meet all of L1 more often. With more, a get would
 /// search in more places.
 const L0_TABLES: usize = 4;
+/// In a leveled tree L0 waits for overlap up to this many tables: TRIAD's maximum (section 5.1). With more, a get would search in more
+/// places, and merges would begin only when writes are slowed down.
+const L0_WAITING_TABLES: usize = 6;
+/// In a leveled tree L0 waits while newer tables of it hide fewer than this many thousandths of its keys: TRIAD's threshold (section 5.1).
+pub(super) const OVERLAP_PERMILLE: u64 = 400;
 
 /// The options of a tree.
 #[derive(Clone, Copy, Debug)]
@@ -72,14 +78,26 @@ impl TreeOptions {
         self.max_runs[1] <= 1
     }
 
-    /// Number of tables in L0 at which they go down.
+    /// Number of tables in L0 at which they go down, unless they wait for overlap.
     pub fn l0_due_tables(&self) -> usize {
         L0_TABLES.min(self.l0_slowdown_tables)
     }
 
-    /// Whether tables that are written to `level` need samples: a cell on their way down may hold several runs.
+    /// Whether L0 waits until its tables overlap enough to be merged (TRIAD-DISK). Moves as metadata do not wait.
+    pub fn waits_for_overlap(&self) -> bool {
+        self.asks_overlap && self.merges_l0()
+    }
+
+    /// The numbers of tables in L0 with which it waits for overlap.
+    pub fn l0_waiting_tables(&self) -> Range<usize> {
+        let due = self.l0_due_tables();
+        if self.waits_for_overlap() { due..L0_WAITING_TABLES.min(self.l0_slowdown_tables) } else { due..due }
+    }
+
+    /// Whether tables that are written to `level` need samples: L0 waits for overlap, or a cell on their way down may hold several runs.
     pub fn wants_sample(&self, level: usize) -> bool {
-        self.asks_overlap && self.max_runs[level.max(1)..].iter().any(|&runs| runs > 1)
+        let holds_several = || self.max_runs[level.max(1)..].iter().any(|&runs| runs > 1);
+        self.asks_overlap && (level == 0 && self.merges_l0() || holds_several())
     }
 }
 

@@ -3,7 +3,8 @@
 //! The paper's synthetic loads have 1 million keys of 8 bytes with values of 255, and 4 MB of memory for writes. Here are half as many
 //! keys, with memory and the bytes of logs in proportion. With far fewer keys, the syncs of small flushes would determine the figures. The
 //! paper fills the tree with half of the keys before the load, and this module with all of them. The baseline is this engine with the
-//! techniques off, and not RocksDB. On all sides memory is one skiplist, and each cell of the tree is one run, as in the paper.
+//! techniques off, and not RocksDB. On all sides memory is one skiplist, and each cell of the tree is one run, as in the paper. *overlap*
+//! differs from *none* in L0: *none* merges it at 4 tables, and *overlap* at 4 to 6, by the paper's rule on samples.
 //!
 //! The production loads W1 to W4 keep the paper's numbers of updates and keys (Figure 8), divided like RocksDB's default of 64 MiB of
 //! memory: by 32 with 500,000 rows. The rest is assumed, since the paper tells no more than that W2 and W4 have more skew: rows of the

@@ -1,7 +1,7 @@
 //! How runs go down to the next level. L0 tables and whole runs move as metadata if the next level has room. Otherwise a merge takes all
 //! runs of a cell. Its output becomes a new run below, or the merge also takes the newest runs of the cells below.
 
-use super::{Planner, Price, cheaper, within};
+use super::{Planner, Price, cheaper, samples, within};
 use crate::base::key::{KeyRange, Span};
 use crate::base::mutant::mutant;
 use crate::plan::{Claim, Input, Merge, Move, Plan, Use};
@@ -115,11 +115,30 @@ impl Planner<'_> {
         self.allowed(Plan::Move(Move { family: self.family, inputs, to: 1, into: None, claims }))
     }
 
-    /// Merges one group of overlapping tables of L0 into L1, preferably the group of the oldest table. The merge reads nothing of L1 that
-    /// lies between groups.
+    /// Whether the tables of L0 are to go down, by a merge if need be.
+    pub(super) fn is_l0_due(&self) -> bool {
+        samples::is_l0_due(self.cell(0, 0), self.options)
+    }
+
+    /// Whether L0 has enough tables to go down, but waits for overlap.
+    pub(super) fn is_l0_waiting(&self) -> bool {
+        self.options.l0_waiting_tables().contains(&self.cell(0, 0).runs.len()) && !self.is_l0_due()
+    }
+
+    /// Merges tables of L0 into L1: one group of overlapping tables, preferably the group of the oldest table. Such a merge reads nothing
+    /// of L1 that lies between groups. Where L0 waits for overlap, all tables are merged at once, unless merges of the groups read fewer
+    /// bytes.
     fn l0_merge(&self) -> Option<Plan> {
-        let groups = self.l0_groups().into_iter();
-        groups.filter_map(|group| self.merge_of_l0(&group)).find_map(|merge| self.allowed(Plan::Merge(merge)))
+        let groups = self.l0_groups();
+        let merges: Vec<Merge> = groups.iter().filter_map(|group| self.merge_of_l0(group)).collect();
+        let all = if self.options.waits_for_overlap() && merges.len() > 1 {
+            let apart_bytes: u64 = merges.iter().map(Merge::bytes).sum();
+            let places: Vec<usize> = (0..self.cell(0, 0).runs.len()).collect();
+            self.merge_of_l0(&places).filter(|all| all.bytes() <= apart_bytes)
+        } else {
+            None
+        };
+        all.into_iter().chain(merges).find_map(|merge| self.allowed(Plan::Merge(merge)))
     }
 
     /// The merge of some tables of L0 into L1. No older table may overlap them.

@@ -358,7 +358,8 @@ impl Planner<'_> {
         if let Some(index) = worth.max_by_key(|&index| permille(index)) {
             return self.rewrite(self.last, index);
         }
-        // For each byte that a merge writes, tables of L0 hide the most entries.
+        // For each byte that a merge writes, tables of L0 hide the most entries. Space does not wait for overlap: a skewed load wrote 1.35
+        // times as much when it did, because deeper levels gave the space back.
         if self.sum(0, 0).runs >= self.options.l0_due_tables()
             && let Some(plan) = self.l0(false)
         {

@@ -7,7 +7,8 @@
 //! 2. `GatherRuns`: the two newest runs of a cell do not overlap. They become one, as metadata.
 //! 3. `CellsFarOverBound`: a cell has twice as many runs as make it due.
 //! 4. `L1FarOverTarget`: L1 has one run a cell and twice as many bytes as its target. A merge of L0 would write all of it again.
-//! 5. `L0`: L0 has enough tables. They move down as metadata, or are merged into L1 where a cell has one run.
+//! 5. `L0`: L0 has enough tables. They move down as metadata, or are merged into L1 where a cell has one run. Such a merge waits for
+//!    overlap ([`samples::is_l0_due`](super::samples::is_l0_due)).
 //! 6. `RoomInL1`: L0 is due, and so is a cell of L1. If no cell of L1 has a plan, what a merge of L0 needs is kept free.
 //! 7. `FreeMoves`: the oldest run of a cell moves down, as metadata, from a level over its target.
 //! 8. `Splits`: a cell is too large, and is cut in two, as metadata.
@@ -24,6 +25,7 @@
 //! 19. `GatherHints`: scans lost more time to values in many places than it takes to gather them.
 
 use super::Planner;
+use super::down::Room;
 use crate::plan::tree::Plan;
 use crate::table::Reason;
 
@@ -101,7 +103,6 @@ impl Planner<'_> {
     fn plan_of(&mut self, proposal: Proposal) -> Option<Plan> {
         self.reason = proposal.reason();
         let all_levels = 1..self.last + 1;
-        let is_l0_due = self.version.level(0).runs() >= self.options.l0_due_tables();
         match proposal {
             Proposal::L0AtLimit => {
                 let is_at_limit = self.version.level(0).runs() >= self.options.l0_stop_tables;
@@ -110,8 +111,10 @@ impl Planner<'_> {
             Proposal::GatherRuns => self.gather(),
             Proposal::CellsFarOverBound => self.deep_cells(all_levels, |level| self.hard_runs(level)),
             Proposal::L1FarOverTarget => self.l1_far_over_target(),
-            Proposal::L0 if is_l0_due => self.l0(false),
-            Proposal::RoomInL1 if is_l0_due => {
+            Proposal::L0 if self.is_l0_due() => self.l0(false),
+            // A move writes nothing, so it does not wait for overlap.
+            Proposal::L0 if self.is_l0_waiting() => self.move_l0_down(Room::UpToDue),
+            Proposal::RoomInL1 if self.is_l0_due() => {
                 let plan = self.deep_cells(1..2, |level| self.due_runs(level));
                 if plan.is_none() {
                     self.reserve_for_l0();

@@ -4,6 +4,7 @@
 
 mod cells;
 mod leveled;
+mod overlap;
 mod pressure;
 mod samples;
 mod sizes;

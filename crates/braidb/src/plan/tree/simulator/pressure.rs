@@ -115,7 +115,7 @@ fn what_lies_between_tables_of_l0_is_not_merged_with_them() {
         sim.flush();
     }
     sim.settle();
-    assert!(sim.version().level(0).runs() < 4);
+    assert!(sim.version().level(0).runs() <= 4, "the tables of one corner wait");
     let merged = (sim.merged_bytes - before) / MEMTABLE_BYTES;
     assert!(merged <= 20, "{merged} memtables merged of 4 that were written and 200 that were there");
 }

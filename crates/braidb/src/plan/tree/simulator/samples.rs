@@ -113,14 +113,15 @@ fn a_table_without_a_sample_is_guessed_about() {
 }
 
 #[test]
-fn only_trees_with_several_runs_a_cell_want_samples() {
+fn tables_whose_overlap_is_asked_want_samples() {
     let wants = |runs: &[usize]| {
         let mut options = Simulator::new().options;
         options.max_runs[1..1 + runs.len()].copy_from_slice(runs);
         (0..LEVELS).filter(|&level| options.wants_sample(level)).collect::<Vec<_>>()
     };
-    assert_eq!(wants(&[]), []);
+    assert_eq!(wants(&[]), [0], "L0 of a leveled tree waits for overlap");
     assert_eq!(wants(&[2]), [0, 1]);
+    assert_eq!(wants(&[1, 2]), [0, 1, 2]);
     assert_eq!(wants(&[1, 1, 4]), [0, 1, 2, 3], "a table may go down as it is");
 }
 
