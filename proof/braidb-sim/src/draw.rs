@@ -353,8 +353,15 @@ impl OptionSet {
     }
 }
 
+/// Draws a bound from 1 to 16. Half of the larger bounds are 4 and 8.
 fn draw_max_runs(rng: &mut Rng) -> usize {
-    rng.pick(&[1, 2, 4, 8])
+    // A separate generator, so that the other draws of older seeds stay unchanged.
+    let others = &mut rng.clone().fork();
+    match rng.pick(&[1, 2, 4, 8]) {
+        4 if others.one_in(2) => others.between(3, 7) as usize,
+        8 if others.one_in(2) => others.between(9, 16) as usize,
+        runs => runs,
+    }
 }
 
 fn draw_memory_policy(rng: &mut Rng) -> MemoryPolicy {
@@ -428,6 +435,7 @@ impl fmt::Display for OptionSet {
 mod tests {
     use super::*;
     use crate::sim_env;
+    use std::collections::BTreeSet;
 
     #[test]
     fn the_default_preset_is_what_a_user_gets() {
@@ -437,6 +445,22 @@ mod tests {
             ..OptionSet::draw(Preset::Default, &mut Rng::new(1))
         };
         assert_eq!(format!("{:?}", drawn.options(env.clone())), format!("{:?}", Options::new().env(env)));
+    }
+
+    #[test]
+    fn all_bounds_of_runs_and_both_rules_of_l0_are_drawn() {
+        let presets = [Preset::SmallMemory, Preset::TinyFiles, Preset::Guards, Preset::Random];
+        let draws =
+            (0..400).flat_map(|seed| presets.map(|preset| OptionSet::draw(preset, &mut Rng::new(seed))));
+        let (mut bounds, mut rules) = (BTreeSet::new(), BTreeSet::new());
+        for set in draws {
+            bounds.insert(set.max_runs);
+            if set.max_runs_of(1) == 1 {
+                rules.insert(set.overlap_samples);
+            }
+        }
+        assert!(bounds.into_iter().eq(1..=16));
+        assert_eq!(rules.len(), 2, "L0 of a leveled tree waits for overlap, or does not");
     }
 
     #[test]
