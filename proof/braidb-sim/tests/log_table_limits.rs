@@ -73,30 +73,33 @@ fn deletes_make_room_on_a_disk_full_of_log_tables() {
     }
 }
 
-/// A merge reads the values of too large logs one by one. So only large values stay in such logs, however many small ones are in the same
-/// logs.
+/// A merge would read the values of too large logs one by one. So values stay neither in logs of more than 16 MiB a flush, nor where memory
+/// has so much room that flushes have such logs.
 #[test]
-fn large_logs_keep_large_values_alone() {
-    for (percent_small, small_bytes, bytes, log_tables) in
-        [(0, 0, 255, 0), (67, 20, 2000, 1), (67, 200, 1500, 0)]
-    {
+fn large_logs_keep_no_values() {
+    for (memtable_bytes, bytes, written_bytes, log_tables) in [
+        (24 << 20, 255, 10 << 20, 1),
+        (24 << 20, 2000, 10 << 20, 1),
+        (24 << 20, 255, 17 << 20, 0),
+        (24 << 20, 2000, 17 << 20, 0),
+        (32 << 20, 2000, 10 << 20, 0),
+    ] {
         let config = |options: Options| {
-            let options = options.memtable_bytes(64 << 20);
+            let options = options.memtable_bytes(memtable_bytes);
             options.tuning(|tuning| tuning.log_bytes(128 << 20).separation_threshold(None))
         };
         let db = open(&SimFs::new(), config).unwrap();
         let value = vec![7; bytes];
-        let mut written = 0;
-        for number in 0.. {
-            if written > 18 << 20 {
-                break;
-            }
-            let bytes = if number % 100 < percent_small { small_bytes } else { bytes };
-            db.put(format!("key {number:06}"), &value[..bytes]).unwrap();
-            written += bytes;
+        for number in 0..written_bytes / bytes {
+            db.put(format!("key {number:06}"), &value).unwrap();
         }
         db.flush().unwrap();
-        assert_eq!(db.stats().counts.log_tables, log_tables, "{small_bytes} and {bytes}");
+        let counts = db.stats().counts;
+        assert_eq!(
+            (counts.flushes, counts.log_tables),
+            (1, log_tables),
+            "{memtable_bytes} {bytes} {written_bytes}"
+        );
     }
 }
 

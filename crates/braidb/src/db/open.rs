@@ -340,7 +340,7 @@ impl Opening {
         let log_sync = Arc::new(LogSync::new(env.fs.clone(), dir, counters.clone()));
         // A reserve of 0: recovery may use the space that puts leave free.
         let mut log = LogWriter::create(log_sync.clone(), new_log, recovered.cut, 0)?;
-        if self.options.form_options().live_percent > 0 {
+        if self.options.form_options().may_leave_values() {
             log.tell_places();
         }
         let mut write = || {

@@ -319,10 +319,11 @@ impl Options {
     }
 
     pub(crate) fn form_options(&self) -> FormOptions {
-        FormOptions {
-            live_percent: self.tuning.log_table_percent,
-            pinned_bytes: self.log_bytes_or_default() / 4 * 3,
-        }
+        FormOptions::new(
+            self.tuning.log_table_percent,
+            self.memtable_bytes as u64,
+            self.log_bytes_or_default(),
+        )
     }
 
     pub(crate) fn value_options(&self) -> ValueOptions {

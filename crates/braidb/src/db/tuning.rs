@@ -136,14 +136,15 @@ impl Tuning {
     /// The flush then writes only keys and the places of their values. The log stays until merges have written the values elsewhere. Logs
     /// that stay this way have at most three quarters of [`Tuning::log_bytes`]. The places of values take 16 bytes of memory for each write
     /// since the last flush, unless values are small. Merges load logs whole, up to 64 MiB at once. Where the logs of a flush have more
-    /// than 16 MiB, they may be too large for this. Then only values of 1 KiB and more stay in logs, so none with the default of
-    /// [`Tuning::separation_threshold`]. Values of a family that is scanned much are always written to tables, since a scan would read each
-    /// value by itself.
+    /// than 16 MiB, they may be too large for this: no value stays in a log, and no places are kept. So this option does nothing where
+    /// `memtable_bytes` and [`Tuning::log_bytes`] have 32 MiB or more, as by default. Values of a family that is scanned much are always
+    /// written to tables, since a scan would read each value by itself.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-olog-{}", std::process::id()));
     /// # let _ = std::fs::remove_dir_all(&dir);
-    /// let db = braidb::Options::new().tuning(|tuning| tuning.log_table_percent(50)).open(&dir)?;
+    /// let options = braidb::Options::new().memtable_bytes(4 << 20);
+    /// let db = options.tuning(|tuning| tuning.log_table_percent(50)).open(&dir)?;
     /// db.put("key", [7; 1000])?;
     /// db.flush()?;
     /// assert_eq!(db.stats().counts.log_tables, 1);

@@ -12,8 +12,8 @@
 //!    keep. The writer of the log remembers the place and checksum of each value (`log/places.rs`), so nothing is read. A
 //!    sequence number is given once, so the record in memory is the one that was appended with it. A reader or merge that reads
 //!    a value by its handle compares the checksum, and detects if the log holds something else. A record without a known place
-//!    goes to the table with its value. Places are unknown where logs went unused for long, and for recovered records that were
-//!    not copied to the first log of this open. Bodies are only logs that this open closed and that the family still replays.
+//!    goes to the table with its value. Places are unknown where logs are large or went unused for long, and for recovered records that
+//!    were not copied to the first log of this open. Bodies are only logs that this open closed and that the family still replays.
 //!    Nothing on disk has changed.
 //! 3. *All logs before log 8 are synced*, oldest first, with their names: log 7 is stable up to its footer. Then the index,
 //!    with the handle of `r`, is written and synced, and its name. A crash now leaves an orphan index.
@@ -140,14 +140,20 @@ impl Jobs {
         parts: &[Immutable],
         before: &[BodyOfFlush],
     ) -> Result<(Places, Option<Arc<Survivors>>)> {
+        let none = (Places::default(), None);
+        if !self.parts.options.form.may_leave_values() {
+            return Ok(none);
+        }
+        let log_bytes = self.log_bytes_of(task);
+        self.parts.shared.log_sync.flush_took(log_bytes);
         let entries_returned = self.entries_returned.of(task.family);
         let version = self.parts.shared.view.load().families[task.family.0 as usize].version.clone();
-        if self.parts.options.form.live_percent == 0 || form::is_scanned(entries_returned, version.keys()) {
-            return Ok((Places::default(), None));
+        if form::are_too_large(log_bytes) || form::is_scanned(entries_returned, version.keys()) {
+            return Ok(none);
         }
-        let (mut candidates, log_bytes, pinned_bytes) = self.closed_logs(task, before);
+        let (mut candidates, pinned_bytes) = self.closed_logs(task, before);
         if candidates.is_empty() {
-            return Ok((Places::default(), None));
+            return Ok(none);
         }
         let free = self.parts.env.fs.free_space(&self.parts.dir);
         let free = free.map_err(|error| Error::io("ask for the free space of", &self.parts.dir, error))?;
@@ -194,9 +200,17 @@ impl Jobs {
         bytes >= LEAST_VALUE_BYTES && !self.parts.options.values.separates(bytes)
     }
 
-    /// The logs before the switch that the family replays and that may become bodies, oldest first. Also the bytes of all logs
-    /// that it replays, and the bytes of all bodies. Bodies of `before` count as if their edit were there.
-    fn closed_logs(&self, task: &FlushTask, before: &[BodyOfFlush]) -> (Vec<Candidate>, u64, u64) {
+    /// Bytes of all logs before the switch that the family replays.
+    fn log_bytes_of(&self, task: &FlushTask) -> u64 {
+        let from = self.catalog.lock().state().families()[&task.family].replay_from;
+        let is_replayed = |id: FileId| (from..task.replay_from).contains(&id);
+        let sizes = self.parts.shared.log_sync.sizes().into_iter().filter(|&(id, _)| is_replayed(id));
+        sizes.map(|(_, bytes)| bytes).sum()
+    }
+
+    /// The logs before the switch that the family replays and that may become bodies, oldest first. Also the bytes of all bodies. Bodies
+    /// of `before` count as if their edit were there.
+    fn closed_logs(&self, task: &FlushTask, before: &[BodyOfFlush]) -> (Vec<Candidate>, u64) {
         let catalog = self.catalog.lock();
         let mut live_bytes: BTreeMap<FileId, u64> = BTreeMap::new();
         for held in catalog.state().tables().flat_map(|table| table.logs()) {
@@ -212,14 +226,12 @@ impl Jobs {
         let pinned_bytes = pinned.values().sum();
         let from = catalog.state().families()[&task.family].replay_from;
         let is_replayed = |id: FileId| (from..task.replay_from).contains(&id);
-        let sizes = self.parts.shared.log_sync.sizes().into_iter().filter(|&(id, _)| is_replayed(id));
-        let log_bytes = sizes.map(|(_, bytes)| bytes).sum();
         let told = self.parts.shared.log_sync.closed().into_iter().filter(|&(id, ..)| is_replayed(id));
         let candidate = |(id, bytes, places)| {
             let live_bytes = live_bytes.get(&id).copied().unwrap_or(0);
             Candidate { log: LogOfFlush { id, bytes, values: 0, value_bytes: 0, live_bytes }, places }
         };
-        (told.map(candidate).collect(), log_bytes, pinned_bytes)
+        (told.map(candidate).collect(), pinned_bytes)
     }
 
     /// Counts the values that the flush would leave in each log. Returns the number of each value with its log, and all entries

@@ -121,7 +121,7 @@ mod writer;
 
 pub use batch::{EncodedBatch, Entry};
 pub use frame::{HEADER_BYTES, Header, Numbers};
-pub use places::{ValuePlace, ValuePlaces};
+pub use places::{MOST_FLUSH_LOG_BYTES, ValuePlace, ValuePlaces};
 pub use rewrite::rewrite;
 pub use scan::{End, Frame, Scan, read_header, scan, verify, written_end};
 pub use sync::{Forgotten, LogSync};

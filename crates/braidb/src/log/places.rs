@@ -4,8 +4,9 @@
 //! numbers of their own. Numbers may be missing between the commits that recovery copied to the first new log and the commits that came
 //! after recovery.
 //!
-//! Places take 16 bytes of memory an entry, for as long as recovery would read the log. A log of small values keeps none, since no
-//! flush would leave such values in the log. Most logs keep none after a row of logs in which flushes left no value
+//! Places take 16 bytes of memory an entry, for as long as recovery would read the log. A log keeps none if no flush would leave values in
+//! it: if it has small values, or more than [`MOST_FLUSH_LOG_BYTES`], or if the logs of the last flushes had more
+//! ([`LogSync::flush_took`](super::LogSync::flush_took)). Most logs keep none after a row of logs in which flushes left no value
 //! ([`LogSync::are_used`](super::LogSync::are_used)).
 
 use super::batch::{self, EncodedBatch};
@@ -16,6 +17,9 @@ use crate::base::ids::SeqNo;
 const ENTRIES_TO_JUDGE: usize = 1024;
 /// Mean bytes of a value below which a log keeps no places: a flush would write such values to its table.
 const LEAST_MEAN_BYTES: u64 = 32;
+/// Most bytes of all logs of a flush that leaves values in them: 16 MiB. Most merges of L0 take the tables of about four flushes, and load
+/// up to 64 MiB of logs.
+pub const MOST_FLUSH_LOG_BYTES: u64 = 16 << 20;
 
 /// Where the value of an entry lies. A delete has an empty value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,10 +64,12 @@ impl ValuePlaces {
         }
     }
 
-    /// Whether the values are large enough to be left in the log, as far as is known.
-    pub(super) fn are_of_use(&self) -> bool {
+    /// Whether a flush may leave values in the log, which has `log_bytes` so far: its values are large enough, as far as is known, and the
+    /// log is not too large.
+    pub(super) fn are_of_use(&self, log_bytes: u64) -> bool {
         let entries = self.commits.len() + self.copies.len();
-        entries < ENTRIES_TO_JUDGE || self.value_bytes >= LEAST_MEAN_BYTES * entries as u64
+        let are_large = entries < ENTRIES_TO_JUDGE || self.value_bytes >= LEAST_MEAN_BYTES * entries as u64;
+        are_large && log_bytes <= MOST_FLUSH_LOG_BYTES
     }
 
     /// Sorts the copies and frees spare memory. Nothing is added afterwards.

@@ -11,7 +11,7 @@
 //! kernel dropped. [`LogSync::failure`] keeps the cause; every later call answers [`Error::Poisoned`].
 
 use super::frame::HEADER_BYTES;
-use super::places::ValuePlaces;
+use super::places::{MOST_FLUSH_LOG_BYTES, ValuePlaces};
 use crate::base::counters::Counters;
 use crate::base::error::{Error, Result};
 use crate::base::foreground::ForegroundMutex;
@@ -31,6 +31,9 @@ const UNUSED_LOGS: u32 = 8;
 /// Once flushes left no value in [`UNUSED_LOGS`] logs, the writer notes the places of values in one log of 8. Small puts to the other
 /// logs take a twentieth less time.
 const TRIED_SHARE: u64 = 8;
+/// After this many flushes in a row with logs of more than [`MOST_FLUSH_LOG_BYTES`], the writer notes no places. Two, so that a single
+/// large flush does not end log tables.
+const LARGE_FLUSHES: u32 = 2;
 
 /// The logs that were begun since the database was opened, shared by the writer and the threads that sync.
 #[derive(Debug)]
@@ -45,6 +48,8 @@ pub struct LogSync {
     turn: ForegroundMutex<()>,
     /// Logs in a row in which no flush left a value.
     unused: AtomicU32,
+    /// Flushes in a row whose logs were too large to leave values in them.
+    large: AtomicU32,
     failure: OnceLock<Error>,
 }
 
@@ -166,6 +171,7 @@ impl LogSync {
             logs: ForegroundMutex::default(),
             turn: ForegroundMutex::default(),
             unused: AtomicU32::new(0),
+            large: AtomicU32::new(0),
             failure: OnceLock::new(),
         }
     }
@@ -267,10 +273,22 @@ impl LogSync {
         }
     }
 
+    /// Records that a flush takes all memory of a family whose logs have `log_bytes`.
+    pub fn flush_took(&self, log_bytes: u64) {
+        let large = if log_bytes > MOST_FLUSH_LOG_BYTES {
+            self.large.load(Ordering::Relaxed).saturating_add(1)
+        } else {
+            0
+        };
+        self.large.store(large, Ordering::Relaxed);
+    }
+
     /// Whether the writer of the `nth` log notes where each value lies, for a flush that may leave values in the log. Noting takes a
-    /// twentieth of the time of a small put. While flushes leave no value in any log, only one log in [`TRIED_SHARE`] is noted.
+    /// twentieth of the time of a small put. Nothing is noted while the logs of flushes are too large. While flushes leave no value in
+    /// any log for another reason, only one log in [`TRIED_SHARE`] is noted.
     pub(super) fn is_worth_telling(&self, nth: u64) -> bool {
-        self.unused.load(Ordering::Relaxed) < UNUSED_LOGS || nth.is_multiple_of(TRIED_SHARE)
+        let is_used = self.unused.load(Ordering::Relaxed) < UNUSED_LOGS || nth.is_multiple_of(TRIED_SHARE);
+        self.large.load(Ordering::Relaxed) < LARGE_FLUSHES && is_used
     }
 
     /// The logs that are not forgotten, oldest first, with the bytes written to the operating system.

@@ -137,8 +137,8 @@ impl LogWriter {
         })
     }
 
-    /// Makes logs keep the places of their values, for [`LogSync::closed`]: every log, as long as flushes use the places. Called before
-    /// the first append.
+    /// Makes logs keep the places of their values, for [`LogSync::closed`], as long as flushes may use the places. Called before the first
+    /// append.
     pub fn tell_places(&mut self) {
         assert_eq!(self.frames, 0, "a log keeps the places of all its frames");
         self.tells_places = true;
@@ -206,7 +206,7 @@ impl LogWriter {
         self.end += (self.buffer.len() - before) as u64;
         if let Some(places) = &mut self.places {
             places.add(batch, numbers, self.end);
-            if !places.are_of_use() {
+            if !places.are_of_use(self.end) {
                 self.leftovers.places.extend(self.places.take());
             }
         }

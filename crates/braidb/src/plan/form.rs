@@ -5,9 +5,10 @@
 //! values that the flush would write, and the bytes of such logs are bounded. Each log is chosen by itself: a table may point
 //! into some logs, and hold the values of other logs itself.
 //!
-//! A merge that reads much of a log loads it, as far as its room for logs goes. Merges of narrow cells read little of each log,
-//! and large logs do not all fit. Such merges read value by value, which costs as much processor time as writing a value of a
-//! kilobyte. So where L1 has many cells, or the logs of a flush are large, only larger values are left in them.
+//! A merge that reads much of a log loads it, as far as its room for logs goes. Large logs do not all fit. So no value is left where the
+//! logs of a flush have more than [`MOST_FLUSH_LOG_BYTES`], and the writer of such logs keeps no list of places, which costs each put time.
+//! Merges of narrow cells read little of each log. They read value by value, which costs as much processor time as writing a value of a
+//! kilobyte. So where L1 has many cells, only larger values are left in logs.
 //!
 //! Log tables slow scans down. A scan gets the values of many keys in one block of a sorted table, but reads each value of a
 //! log by itself. So a flush writes a sorted table if scans have returned much of the tree since the last flush.
@@ -21,6 +22,7 @@
 //! tables stay as they are. If merges come soon, they make the room.
 
 use crate::base::ids::FileId;
+use crate::log::MOST_FLUSH_LOG_BYTES;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Least size of a value that a flush leaves in a log, in bytes. A handle takes half of it.
@@ -40,8 +42,9 @@ const MIN_ENTRIES_RETURNED: u64 = 10_000;
 pub const LOADED_BYTES: u64 = 64 << 20;
 /// A merge loads a log whole if it reads at least one byte in this many of it.
 const WANTED_SHARE: u64 = 4;
-/// Flushes whose logs a merge loads together: most merges of L0 take this many tables or a few more.
-const LOADED_FLUSHES: u64 = 4;
+/// Bytes of memory from which on the logs of a flush have more than [`MOST_FLUSH_LOG_BYTES`] for certain: 32 MiB. An entry takes at most
+/// twice as many bytes of memory as of a log, unless its value is too small to stay there.
+const LARGE_MEMORY_BYTES: u64 = 2 * MOST_FLUSH_LOG_BYTES;
 /// Once flushes have missed room for as many bytes as may be pinned, the oldest logs are let go, up to one in this many of these bytes.
 const OLDEST_SHARE: u64 = 4;
 
@@ -53,6 +56,21 @@ pub struct FormOptions {
     pub live_percent: u32,
     /// Most bytes of logs that stay only because tables point into them.
     pub pinned_bytes: u64,
+    /// Memory and logs of a flush are so large that it leaves no value in a log.
+    pub is_memory_large: bool,
+}
+
+impl FormOptions {
+    /// The options for flushes that begin at `memtable_bytes` of memory, or at `log_bytes` of logs.
+    pub fn new(live_percent: u32, memtable_bytes: u64, log_bytes: u64) -> FormOptions {
+        let is_memory_large = memtable_bytes.min(log_bytes) >= LARGE_MEMORY_BYTES;
+        FormOptions { live_percent, pinned_bytes: log_bytes / 4 * 3, is_memory_large }
+    }
+
+    /// Whether a flush may ever leave values in logs, so that logs keep lists of places.
+    pub fn may_leave_values(&self) -> bool {
+        self.live_percent > 0 && !self.is_memory_large
+    }
 }
 
 /// A closed log that holds values of a flushing set, and what a table of the set would point to.
@@ -90,19 +108,22 @@ pub struct Place {
     pub cells: usize,
 }
 
-/// Whether merges load the logs of a flush whole. L1 must have few cells. And either all pinned logs must fit, or as many logs
-/// of this size as a merge takes.
-fn are_loaded(place: &Place, options: &FormOptions) -> bool {
-    let have_room = options.pinned_bytes <= LOADED_BYTES || place.log_bytes <= LOADED_BYTES / LOADED_FLUSHES;
-    place.cells as u64 <= WANTED_SHARE && have_room
+/// Whether merges would load too little of the logs of a flush, which have `log_bytes`.
+pub fn are_too_large(log_bytes: u64) -> bool {
+    log_bytes > MOST_FLUSH_LOG_BYTES
 }
 
 /// Chooses among the logs of one flush, given oldest first. If `logs` also count superseded values, the answer is what might be
 /// chosen at best.
 pub fn choose(logs: &[LogOfFlush], place: &Place, options: &FormOptions) -> Choice {
+    if !options.may_leave_values() || are_too_large(place.log_bytes) {
+        return Choice::default();
+    }
     let mut left_bytes = options.pinned_bytes.saturating_sub(place.pinned_bytes);
     let mut room_bytes = place.room_bytes;
-    let least_mean_bytes = if are_loaded(place, options) { LEAST_MEAN_BYTES } else { LEAST_LONE_BYTES };
+    // Merges of few cells read enough of each log to load it.
+    let are_loaded = place.cells as u64 <= WANTED_SHARE;
+    let least_mean_bytes = if are_loaded { LEAST_MEAN_BYTES } else { LEAST_LONE_BYTES };
     let mut choice = Choice::default();
     for log in logs {
         let is_pinned = log.live_bytes > 0;
@@ -110,7 +131,7 @@ pub fn choose(logs: &[LogOfFlush], place: &Place, options: &FormOptions) -> Choi
         let is_large = log.values > 0 && log.value_bytes / log.values >= least_mean_bytes;
         let live_bytes = log.value_bytes.saturating_add(log.live_bytes);
         let is_alive = percent(live_bytes, log.bytes) >= u64::from(options.live_percent);
-        if options.live_percent == 0 || !is_large || !is_alive || more_bytes > room_bytes {
+        if !is_large || !is_alive || more_bytes > room_bytes {
             continue;
         }
         if more_bytes <= left_bytes {
@@ -216,7 +237,7 @@ fn percent(part: u64, whole: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const OPTIONS: FormOptions = FormOptions { live_percent: 50, pinned_bytes: 3000 };
+    const OPTIONS: FormOptions = FormOptions { live_percent: 50, pinned_bytes: 3000, is_memory_large: false };
 
     fn log(id: u64, bytes: u64, values: u64, value_bytes: u64) -> LogOfFlush {
         LogOfFlush { id: FileId(id), bytes, values, value_bytes, live_bytes: 0 }
@@ -238,17 +259,23 @@ mod tests {
     }
 
     #[test]
-    fn of_logs_too_large_to_be_loaded_together_only_large_values_are_left() {
+    fn in_logs_too_large_to_be_loaded_together_no_value_is_left() {
         let place = Place { room_bytes: u64::MAX, ..PLACE };
-        let chosen = |bytes, pinned_bytes| {
-            let logs = [log(1, bytes, bytes / 1024, bytes), log(2, bytes, bytes / 1023, bytes)];
+        let chosen = |bytes, value_bytes, memtable_bytes| {
+            let logs = [1, 2].map(|id| log(id, bytes, bytes / value_bytes, bytes));
             let place = Place { log_bytes: 2 * bytes, ..place };
-            choose(&logs, &place, &FormOptions { pinned_bytes, ..OPTIONS }).bodies
+            choose(&logs, &place, &FormOptions::new(50, memtable_bytes, 1 << 30)).bodies
         };
-        assert_eq!(chosen(8 << 20, 1 << 30), [FileId(1), FileId(2)], "16 MiB a flush");
-        assert_eq!(chosen((8 << 20) + 1, 1 << 30), [FileId(1)]);
-        assert_eq!(chosen(32 << 20, 64 << 20), [FileId(1), FileId(2)], "all pinned logs fit");
-        assert_eq!(chosen(32 << 20, (64 << 20) + 1), [FileId(1)]);
+        for value_bytes in [64, 1024, 100_000] {
+            assert_eq!(chosen(8 << 20, value_bytes, 16 << 20), [FileId(1), FileId(2)], "16 MiB a flush");
+            assert_eq!(chosen((8 << 20) + 1, value_bytes, 16 << 20), []);
+            assert_eq!(chosen(1 << 20, value_bytes, 32 << 20), [], "flushes of full memory have larger logs");
+        }
+        let may = |percent, memtable_bytes, log_bytes| {
+            FormOptions::new(percent, memtable_bytes, log_bytes).may_leave_values()
+        };
+        assert!(may(1, (32 << 20) - 1, 1 << 30) && may(1, 1 << 30, (32 << 20) - 1));
+        assert!(!may(1, 32 << 20, 32 << 20) && !may(0, 4 << 20, 64 << 20));
     }
 
     #[test]

@@ -591,3 +591,41 @@ fn where_logs_go_unused_few_are_asked_to_tell() {
     assert_eq!(told(46, true), [41, 43, 44, 45]);
     assert_eq!(told(54, false), [46, 47, 48, 49, 50, 51, 52, 53]);
 }
+
+/// The list of places costs each put, so no log keeps one where no flush can use it.
+#[test]
+fn where_logs_of_flushes_are_large_none_tells() {
+    let mut bench = Bench::new();
+    bench.writer.rotate(FileId(2), false).unwrap();
+    bench.writer.tell_places();
+    // Writes logs up to log `until`, each taken by a flush with logs of `log_bytes`. Returns the logs that kept places.
+    let mut told = |until: u64, log_bytes: u64| {
+        let mut told = Vec::new();
+        while bench.writer.id().0 < until {
+            let id = bench.writer.id();
+            bench.put(100).unwrap();
+            bench.writer.rotate(FileId(id.0 + 1), false).unwrap();
+            bench.sync();
+            told.extend(bench.sync.closed().into_iter().map(|log| log.0.0));
+            bench.sync.flush_took(log_bytes);
+            drop(bench.sync.forget_below(FileId(id.0 + 1)));
+        }
+        told
+    };
+    // Log 4 was begun before the second large flush was noted.
+    assert_eq!(told(30, MOST_FLUSH_LOG_BYTES + 1), [2, 3, 4], "none of the others, not one in eight");
+    // Log 31 was begun before a flush of small logs was noted.
+    assert_eq!(told(33, MOST_FLUSH_LOG_BYTES), [32]);
+
+    // A log that is too large by itself drops its list.
+    let mut bench = Bench::new();
+    bench.writer.rotate(FileId(2), false).unwrap();
+    bench.writer.tell_places();
+    bench.put(MOST_FLUSH_LOG_BYTES as usize / 2).unwrap();
+    bench.writer.rotate(FileId(3), false).unwrap();
+    bench.put(MOST_FLUSH_LOG_BYTES as usize).unwrap();
+    bench.put(100).unwrap();
+    bench.writer.rotate(FileId(4), false).unwrap();
+    let closed: Vec<u64> = bench.sync.closed().into_iter().map(|log| log.0.0).collect();
+    assert_eq!(closed, [2]);
+}
