@@ -155,9 +155,8 @@ fn a_panicked_job_poisons_before_its_work_is_given_back() {
 #[test]
 fn a_failing_merge_does_not_fail_a_flush() {
     let (env, fs, runtime) = sim_env(1);
-    // Without hot keys, full memory is flushed and not compacted first. Without samples, four tables wait for no overlap.
-    let options = leveled(env).tuning(|tuning| tuning.hot_keys_percent(0).overlap_samples(false));
-    let db = options.open(DIR).unwrap();
+    // Without hot keys, full memory is flushed and not compacted first.
+    let db = leveled(env).tuning(|tuning| tuning.hot_keys_percent(0)).open(DIR).unwrap();
     // L1 covers the keys of L0, so a table of L0 cannot go down without a merge.
     ["a", "z"].iter().for_each(|key| db.put(key, [0; 100]).unwrap());
     db.compact().unwrap();

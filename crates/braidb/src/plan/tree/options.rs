@@ -83,9 +83,10 @@ impl TreeOptions {
         L0_TABLES.min(self.l0_slowdown_tables)
     }
 
-    /// Whether L0 waits until its tables overlap enough to be merged (TRIAD-DISK). Moves as metadata do not wait.
+    /// Whether L0 waits until its tables overlap enough to be merged (TRIAD-DISK). Moves as metadata do not wait. Without guards waiting
+    /// wrote up to 1.08 times the bytes: a merge takes all of L1, which is smaller than six tables (docs/decisions/overlap.md).
     pub fn waits_for_overlap(&self) -> bool {
-        self.asks_overlap && self.merges_l0()
+        self.asks_overlap && self.merges_l0() && self.guards != Guards::None
     }
 
     /// The numbers of tables in L0 with which it waits for overlap.
@@ -97,7 +98,7 @@ impl TreeOptions {
     /// Whether tables that are written to `level` need samples: L0 waits for overlap, or a cell on their way down may hold several runs.
     pub fn wants_sample(&self, level: usize) -> bool {
         let holds_several = || self.max_runs[level.max(1)..].iter().any(|&runs| runs > 1);
-        self.asks_overlap && (level == 0 && self.merges_l0() || holds_several())
+        self.asks_overlap && holds_several() || level == 0 && self.waits_for_overlap()
     }
 }
 

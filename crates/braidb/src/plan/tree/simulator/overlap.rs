@@ -3,10 +3,13 @@
 use super::*;
 use crate::base::sample::ZERO_BITS;
 
+/// Guards, since L0 does not wait without them. No key has a hash that makes it one.
+const NO_KEY: Guards = Guards::Sampled { top_level_bits: 60, bit_decrement: 1 };
+
 /// A leveled tree of one cell a level. Tables of L1 reach over all keys below 20,000, and have so many that what L0 may hide is not too
 /// much garbage.
 fn leveled() -> Simulator {
-    let mut sim = Simulator::with(1, Guards::None);
+    let mut sim = Simulator::with(1, NO_KEY);
     sim.options.l0_slowdown_tables = 8;
     sim.options.base_bytes = u64::MAX / 8;
     (0..10_000).for_each(|key| sim.put(key * 2 + 1));
@@ -113,7 +116,7 @@ fn tables_that_meet_nothing_do_not_wait() {
 #[test]
 fn groups_of_tables_that_lie_apart_are_merged_one_by_one() {
     let inputs = |is_l1_one_table: bool| {
-        let mut sim = Simulator::with(1, Guards::None);
+        let mut sim = Simulator::with(1, NO_KEY);
         sim.options.l0_slowdown_tables = 8;
         sim.options.base_bytes = u64::MAX / 8;
         if is_l1_one_table {
