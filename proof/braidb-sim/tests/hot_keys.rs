@@ -156,3 +156,33 @@ fn power_may_fail_at_every_step() {
         }
     }
 }
+
+/// Hot keys of one family take half of memory, and then only the other family is written. They must go to a table, since a flush that keeps
+/// them again frees no memory.
+#[test]
+fn hot_keys_that_nothing_writes_any_more_leave_memory_to_other_families() {
+    let (env, _, _) = sim_env(1);
+    let options =
+        options(env, 50).tuning(|tuning| tuning.memory_policy(MemoryPolicy::Basic).log_bytes(1 << 20));
+    let db = options.open(DIR).unwrap();
+    let other = db.create_column_family("other").unwrap();
+    let kept = || db.stats().counts.hot_kept;
+    let mut number = 0_u32;
+    while kept() == 0 {
+        number += 1;
+        assert!(number < 50_000, "no flush kept a hot key");
+        db.put(format!("hot {:03}", number % 100), [1; 300]).unwrap();
+        db.put(format!("cold {number:06}"), [2; 30]).unwrap();
+        db.settle().unwrap();
+    }
+    let (kept_before, flushes) = (kept(), db.stats().counts.flushes);
+    assert!(kept_before > 50, "{kept_before} keys");
+    for number in 0..1_000_u32 {
+        other.put(number.to_be_bytes(), [3; 300]).unwrap();
+        db.settle().unwrap();
+    }
+    let counts = db.stats().counts;
+    assert_eq!(counts.hot_kept, kept_before, "nothing was kept again");
+    // 1,000 entries of 300 bytes in memory of 64 KiB, and one flush of the hot keys.
+    assert!(counts.flushes - flushes <= 12, "{} flushes", counts.flushes - flushes);
+}

@@ -120,7 +120,7 @@ fn logs_of_superseded_records_go_without_a_flush() {
     }
 }
 
-/// Eight short logs fit into `log_bytes`, and memory stays below 16 KiB. So logs reach neither bound, and follow memory alone.
+/// Short logs have 256 KiB, and memory stays far below them. So logs follow memory, and stay below three quarters of `log_bytes`.
 #[test]
 fn logs_follow_memory_where_little_of_them_is_alive() {
     let longest = |log_rewrite_percent| {
@@ -137,14 +137,13 @@ fn logs_follow_memory_where_little_of_them_is_alive() {
         }
         check(&load.db, load.round..=load.round);
         let counts = load.db.stats().counts;
-        // 20 of 25 percent: copies stay below an eighth of what writers append.
+        // At most 10 percent of collected logs are alive, so copies stay below an eighth of what writers append.
         assert!(counts.written_back_bytes < counts.log_bytes / 8, "{counts:?}");
         (longest_bytes, counts.logs_collected)
     };
     let ((left_bytes, none), (bytes, collected)) = (longest(0), longest(25));
     assert!(none == 0 && left_bytes > 768 << 10, "{left_bytes}");
-    // A first log of 256 KiB, before any log has outgrown memory.
-    assert!(collected > 2 && bytes < 400 << 10, "{bytes} bytes, {collected} collected");
+    assert!(collected > 2 && bytes < 640 << 10, "{bytes} bytes, {collected} collected");
 }
 
 #[test]

@@ -110,8 +110,8 @@ impl Tuning {
 
     /// Live bytes of the oldest logs, in percent, up to which a log collection may replace a flush: 0 to 90. Newer writes superseded
     /// the other bytes. The log collection starts when logs have three quarters of [`Tuning::log_bytes`] and memory is at most half
-    /// full. It also starts when logs outgrow memory: when they have a 16th of [`Tuning::log_bytes`] and 3/2 bytes for each byte of
-    /// memory; then up to 10 percent may be alive. It writes the live records to the newest log again and deletes the old logs. 0 leaves
+    /// full. It also starts when logs outgrow memory: when they have more than 3/2 of the bytes of memory and a 16th of
+    /// [`Tuning::log_bytes`] together. Then at most 10 percent may be alive, or fewer if this option is smaller. It writes the live records to the newest log again and deletes the old logs. 0 leaves
     /// logs to flushes. Default: 25.
     pub fn log_rewrite_percent(mut self, percent: u32) -> Tuning {
         self.log_rewrite_percent = percent;
@@ -237,7 +237,7 @@ impl Tuning {
     /// Whether tables carry samples of their keys, which tell how much the runs of a cell overlap (the question of TRIAD-DISK, section 4.2
     /// of the paper). A cell with little overlap is not rewritten for garbage that it does not have. In a leveled tree
     /// ([`Tuning::max_runs_per_guard`] 1) L0 is merged at 4 tables only if their overlap is at least 0.4. With less it waits, up to 6
-    /// tables: merges write fewer bytes, and a lookup searches in up to two more tables. Default: true.
+    /// tables: merges write fewer bytes, and a lookup searches in up to two more tables. Without guards it does not wait. Default: true.
     pub fn overlap_samples(mut self, yes: bool) -> Tuning {
         self.overlap_samples = yes;
         self

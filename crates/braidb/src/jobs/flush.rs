@@ -174,7 +174,12 @@ impl Jobs {
         }
         let limits = &self.parts.options.memory;
         let tree_keys = self.parts.shared.view.load().families[task.family.0 as usize].version.keys();
-        let share = HotShare::new(tree_keys, &self.catalog.lock().hints_mut(task.family).tuner, limits);
+        let families = self.parts.queue.room().states();
+        let others = families.iter().enumerate().filter(|(index, _)| *index != task.family.0 as usize);
+        let others_bytes = others.map(|(_, family)| family.kept_bytes).sum();
+        let mut catalog = self.catalog.lock();
+        let share = HotShare::new(tree_keys, &catalog.hints_mut(task.family).tuner, others_bytes, limits);
+        drop(catalog);
         let retention = || RetentionFilter::new(self.parts.shared.snapshots.drop_proof());
         hot_keys::divide(parts, task.may_keep, share, limits, retention)
     }

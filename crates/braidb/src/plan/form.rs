@@ -42,7 +42,7 @@ const MIN_ENTRIES_RETURNED: u64 = 10_000;
 pub const LOADED_BYTES: u64 = 64 << 20;
 /// A merge loads a log whole if it reads at least one byte in this many of it.
 const WANTED_SHARE: u64 = 4;
-/// Bytes of memory from which on the logs of a flush have more than [`MOST_FLUSH_LOG_BYTES`] for certain: 32 MiB. An entry takes at most
+/// Bytes of memory from which on the logs of a flush of full memory have more than [`MOST_FLUSH_LOG_BYTES`]: 32 MiB. An entry takes at most
 /// twice as many bytes of memory as of a log, unless its value is too small to stay there.
 const LARGE_MEMORY_BYTES: u64 = 2 * MOST_FLUSH_LOG_BYTES;
 /// Once flushes have missed room for as many bytes as may be pinned, the oldest logs are let go, up to one in this many of these bytes.

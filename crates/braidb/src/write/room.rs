@@ -230,6 +230,8 @@ impl MemoryRoom {
             let new = FamilyMemory::new(writer, None);
             *old = FamilyMemory { flushed: old.flushed, live_permille: old.live_permille, ..new };
             let segments = memory.flushing().clone();
+            let entries = segments.iter().map(Immutable::entries).sum();
+            let may_keep = may_keep && MemoryLimits::is_written_enough(writes, entries);
             self.flushing_bytes += segments.iter().map(Immutable::bytes).sum::<u64>();
             shown.push((index, memory, None));
             // The first task carries the idle families: its edit is never later than those of the other tasks.

@@ -338,7 +338,7 @@ impl Simulator {
     fn begin_flush(&mut self, task: FlushTask) {
         let entries: u64 = task.segments.iter().map(Immutable::entries).sum();
         let tree_keys = self.tree.iter().flatten().map(|run| run.len() as u64).sum();
-        let share = HotShare::new(tree_keys, &self.tuner, &self.limits);
+        let share = HotShare::new(tree_keys, &self.tuner, 0, &self.limits);
         let retention = || RetentionFilter::new(self.snapshots.drop_proof());
         let divided = divide(task.segments.to_vec(), task.may_keep, share, &self.limits, retention);
         let run: Vec<u64> = newest_of(&divided.cold).map(|(key, _)| key).collect();

@@ -24,7 +24,7 @@ pub struct Hot {
 }
 
 /// What a family's tree and tuner say about its hot keys when a flush begins.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct HotShare {
     /// Keys of the family's tree.
     pub tree_keys: u64,
@@ -32,12 +32,14 @@ pub struct HotShare {
     pub ppm: u32,
     /// The newest sequence number in the last flushing set that left hot keys; 0 if the last flush kept nothing.
     pub kept_at: SeqNo,
+    /// Bytes that other families keep in memory.
+    pub others_bytes: u64,
 }
 
 impl HotShare {
-    /// The share that `tuner` holds or tries for a family with a tree of `tree_keys` keys.
-    pub fn new(tree_keys: u64, tuner: &HotKeyTuner, limits: &MemoryLimits) -> HotShare {
-        HotShare { tree_keys, ppm: tuner.hot_ppm(limits.start_ppm()), kept_at: tuner.kept_at() }
+    /// The share that `tuner` holds or tries for a family with a tree of `tree_keys` keys, where others keep `others_bytes`.
+    pub fn new(tree_keys: u64, tuner: &HotKeyTuner, others_bytes: u64, limits: &MemoryLimits) -> HotShare {
+        HotShare { tree_keys, ppm: tuner.hot_ppm(limits.start_ppm()), kept_at: tuner.kept_at(), others_bytes }
     }
 }
 
@@ -82,7 +84,7 @@ pub fn divide(
     let bytes: u64 = parts.iter().map(Immutable::bytes).sum();
     let live_permille = Some(updates.live_bytes() * 1000 / bytes.max(1));
     let rested_bytes = Some(updates.rested_bytes());
-    let Some(hot) = choose_hot(updates.by_count(), share.tree_keys, share.ppm, limits) else {
+    let Some(hot) = choose_hot(updates.by_count(), &share, limits) else {
         return Divided { live_permille, rested_bytes, ..Divided::all_cold(parts) };
     };
     let Separated { hot: kept, cold, dropped } = separate(&parts, &updates, hot.from, retention());
@@ -96,21 +98,17 @@ fn may_keep_enough(hot_ppm: u32, entries: u64, tree_keys: u64) -> bool {
     MemoryLimits::is_worth_splitting(MemoryLimits::max_hot_keys(entries, tree_keys, hot_ppm), entries)
 }
 
-/// Chooses the hot keys of a flushing set in a tree of `tree_keys` keys: at most `hot_ppm` of a million. `by_count` maps a
-/// number of writes to the keys written as often. `None` if no key stays.
-pub fn choose_hot(
-    by_count: &BTreeMap<u16, Written>,
-    tree_keys: u64,
-    hot_ppm: u32,
-    limits: &MemoryLimits,
-) -> Option<Hot> {
+/// Chooses the hot keys of a flushing set: at most the share's. `by_count` maps a number of writes to the keys written as often. `None` if
+/// no key stays.
+pub fn choose_hot(by_count: &BTreeMap<u16, Written>, share: &HotShare, limits: &MemoryLimits) -> Option<Hot> {
+    let HotShare { tree_keys, ppm: hot_ppm, others_bytes, .. } = *share;
     let keys: u64 = by_count.values().map(|written| written.keys).sum();
     let writes: u64 = by_count.iter().map(|(&count, written)| u64::from(count) * written.keys).sum();
     let max_keys = MemoryLimits::max_hot_keys(keys, tree_keys, hot_ppm);
     let (mut hot, mut all) = (None, Written::default());
     for (&count, written) in by_count.iter().rev() {
-        let has_room =
-            all.keys + written.keys <= max_keys && all.bytes + written.bytes <= limits.max_hot_bytes();
+        let has_room = all.keys + written.keys <= max_keys
+            && all.bytes + written.bytes <= limits.max_hot_bytes(others_bytes);
         if !MemoryLimits::is_hot(count, keys, writes) || !has_room {
             break;
         }
@@ -132,6 +130,10 @@ mod tests {
     use crate::visible::EntryKind;
     use crate::visible::rule::DropProof;
 
+    fn share(tree_keys: u64, ppm: u32) -> HotShare {
+        HotShare { tree_keys, ppm, ..HotShare::default() }
+    }
+
     fn limits() -> MemoryLimits {
         MemoryLimits::new(OPTIONS)
     }
@@ -150,7 +152,7 @@ mod tests {
     }
 
     fn hot_from(updates: &BTreeMap<u16, Written>, tree_keys: u64) -> Option<u16> {
-        choose_hot(updates, tree_keys, OPTIONS.hot_ppm, &limits()).map(|hot| hot.from)
+        choose_hot(updates, &share(tree_keys, OPTIONS.hot_ppm), &limits()).map(|hot| hot.from)
     }
 
     #[test]
@@ -170,7 +172,7 @@ mod tests {
         let off = MemoryLimits::new(MemoryOptions { hot_ppm: 0, ..OPTIONS });
         assert!(
             !off.keeps_hot()
-                && choose_hot(&updates, 1 << 40, 0, &off).is_none()
+                && choose_hot(&updates, &share(1 << 40, 0), &off).is_none()
                 && !off.compacts_full(Some(0))
         );
     }
@@ -191,7 +193,7 @@ mod tests {
             let by_count = (1..=12).map(|count| (count, written(count))).collect();
             let limits =
                 MemoryLimits::new(MemoryOptions { memtable_bytes: 64 << 20, log_bytes: 64 << 20, ..OPTIONS });
-            choose_hot(&by_count, 1_400_000, 10_000, &limits).map(|hot| hot.from)
+            choose_hot(&by_count, &share(1_400_000, 10_000), &limits).map(|hot| hot.from)
         };
         assert_eq!(hot(2e5, 0.2), None, "a fifth of the draws");
         assert_eq!(hot(2e5, 0.8), Some(3));
@@ -212,7 +214,7 @@ mod tests {
         let updates = updates(&written);
         let hot_from = |memtable_bytes, log_bytes| {
             let limits = MemoryLimits::new(MemoryOptions { memtable_bytes, log_bytes, ..OPTIONS });
-            choose_hot(&updates, 1 << 40, 10_000, &limits).map(|hot| hot.from)
+            choose_hot(&updates, &share(1 << 40, 10_000), &limits).map(|hot| hot.from)
         };
         assert_eq!(hot_from(1 << 20, 1 << 20), Some(4), "the mean is 3.1");
         assert_eq!(hot_from(8 * 150, 1 << 20), Some(16), "6 of 134 bytes in three quarters of that");
@@ -225,7 +227,7 @@ mod tests {
         let written: Vec<u16> = (0..100).map(|key| if key < 20 { 2 + key } else { 1 }).collect();
         let updates = updates(&written);
         let each = updates.values().map(|written| written.bytes).sum::<u64>() / 100;
-        let hot = |ppm| choose_hot(&updates, 1000, ppm, &limits());
+        let hot = |ppm| choose_hot(&updates, &share(1000, ppm), &limits());
         let of = |from, keys| Hot { from, bytes: keys * each };
         assert_eq!(hot(500_000), Some(of(4, 18)), "the mean is 3.1");
         assert_eq!(hot(18_000), Some(of(4, 18)));
@@ -247,7 +249,7 @@ mod tests {
         let parts = || vec![Immutable::List(segment.clone())];
         let retention = || RetentionFilter::new(DropProof::new(Vec::new(), u64::MAX));
         let divide = |may_keep, ppm, limits: &MemoryLimits| {
-            let share = HotShare { tree_keys: 100, ppm, kept_at: 0 };
+            let share = share(100, ppm);
             super::divide(parts(), may_keep, share, limits, retention)
         };
         let of = |divided: &Divided| {

@@ -15,12 +15,14 @@
 //! | small family | 64 KiB, and a 16th of the budget | measured | written back where logs are full, instead of a table of its own |
 //! | small families, most | a quarter of `log_bytes` | below `log_bytes` | with more, all small ones are flushed with one log and one edit |
 //! | logs during a write-back | 5/4 of `log_bytes` | measured | the write-back is given up for a flush |
-//! | log file | a quarter of `log_bytes`, a 16th where logs outgrow memory | measured | the log is closed; the oldest logs may be collected |
-//! | logs that outgrow memory | 3/2 of memory and a 16th of `log_bytes` | measured | the log collection counts what is alive |
+//! | log file | 1/4 of `log_bytes`; a short log where logs outgrow memory | measured | closed; the oldest logs may be collected |
+//! | short log | 1/16 of `log_bytes`, from 256 KiB to 1/4 | measured | closed sooner, so that more logs can be deleted |
+//! | logs that outgrow memory | 3/2 of memory and a short log | measured | the log collection counts what is alive |
 //! | logs near their bound | 3/4 of `log_bytes` | measured | the log collection counts what is alive, unless a flush is near |
 //! | hot key | written twice, at least as often as the mean, and more often than by chance | TRIAD 4.1 | it may stay at a flush |
 //! | hot keys, least | 1 key in 32 of the flushing set | measured | with fewer, none stays |
-//! | hot keys, most | 3/4 of the budget and 1/4 of `log_bytes` | measured | the hottest that fit stay |
+//! | hot keys, most | 3/4 of the budget, 1/4 of `log_bytes`, both for all families | measured | the hottest that fit stay |
+//! | writes, least | one for 8 entries of the flushing set | measured | with fewer, no hot key stays |
 
 use crate::base::ids::FileId;
 
@@ -35,8 +37,8 @@ pub struct MemoryOptions {
     pub pipeline_segments: usize,
     /// Bytes of live logs at which memory is flushed.
     pub log_bytes: u64,
-    /// Near their bound, logs are collected if at most this many percent of their bytes are alive. 0 switches log collection
-    /// off.
+    /// Near their bound, logs are collected if at most this many percent of their bytes are alive, and at most 10 where they outgrow
+    /// memory. 0 switches log collection off.
     pub log_rewrite_percent: u32,
     /// The most keys of a million that stay at a flush, before the hot-key tuner has measured. 0 switches hot keys off.
     pub hot_ppm: u32,
@@ -62,9 +64,14 @@ const MIN_HOT_SHARE: u64 = 32;
 /// A family with less memory than this is small: 64 KiB. A table of its own would take longer to sync than the copies of many such
 /// families.
 const SMALL_FAMILY_BYTES: u64 = 64 << 10;
-/// Logs that outgrow memory are collected if at most 10 percent of their bytes are alive, so copies add at most an eighth to what writers append
-/// to logs. New keys count as alive, so logs of memory that grows fast are left to the flush.
+/// Logs that outgrow memory are collected if at most 10 percent of their bytes are alive, so copies add at most a ninth to what writers
+/// append to logs. New keys count as alive, so logs of memory that grows fast are left to the flush.
 const OUTGROWN_LIVE_PERCENT: u32 = 10;
+/// Least size of a short log: 256 KiB, which each log allocates when it begins. Shorter logs would save no room.
+const LEAST_SHORT_LOG_BYTES: u64 = 256 << 10;
+/// Hot keys stay only if the family had at least one write for this many entries of its flushing set since its last flush. Otherwise other
+/// families filled memory, and keys that stay again would free nothing of it.
+const ENTRIES_A_WRITE: u64 = 8;
 const MILLION: u128 = 1_000_000;
 
 impl MemoryLimits {
@@ -129,9 +136,9 @@ impl MemoryLimits {
         Some(self.options.active_bytes).filter(|&bytes| bytes != u64::MAX)
     }
 
-    /// Size in bytes at which a log is closed that begins beside `log_bytes` of logs and `memory_bytes` of memory. A quarter of the option
-    /// `log_bytes`, so that a log can be deleted before all logs reach their bound. Less where logs outgrow memory: the log collection
-    /// frees whole logs, and never the one that is being written.
+    /// Size in bytes at which a log is closed that begins beside `log_bytes` of logs and `memory_bytes` of memory. A quarter of the
+    /// option `log_bytes`, so that a log can be deleted before all logs reach their bound. Less where logs outgrow memory: the log
+    /// collection frees whole logs, and never the one that is being written.
     pub fn log_file_bytes(&self, log_bytes: u64, memory_bytes: u64) -> u64 {
         match self.options.log_rewrite_percent {
             0 => u64::MAX,
@@ -140,10 +147,10 @@ impl MemoryLimits {
         }
     }
 
-    /// Size in bytes of a log file where logs outgrow memory: a 16th of `log_bytes`. A collection syncs all logs, so it should free at least
-    /// this much.
+    /// Size in bytes of a log file where logs outgrow memory: a 16th of `log_bytes`. A collection syncs all logs, so it should free at
+    /// least this much.
     fn short_log_bytes(&self) -> u64 {
-        self.options.log_bytes / 16
+        (self.options.log_bytes / 16).max(LEAST_SHORT_LOG_BYTES).min(self.options.log_bytes / 4)
     }
 
     /// Whether logs have more than 3/2 bytes for each byte of memory, and one short log more. Then most of them is superseded.
@@ -174,8 +181,8 @@ impl MemoryLimits {
 
     /// What a log collection may copy and has to free, given the bytes of all logs and of memory. `None` if logs are not too long.
     ///
-    /// Logs near their bound are not collected while memory is more than half full: a flush comes soon, and frees logs without a copy. Where
-    /// full memory may be compacted instead ([`Self::may_compact_full`]), no flush need come, and memory does not matter. Logs that outgrow
+    /// Logs near their bound are not collected while memory is more than half full: a flush comes soon, and frees logs without a copy.
+    /// Where full memory may be compacted instead ([`Self::may_compact_full`]), no flush need come, and memory does not matter. Logs that outgrow
     /// memory are collected however full it is: hardly anything in them is alive, or else the bounds refuse the collection.
     pub fn log_excess(&self, log_bytes: u64, memory_bytes: u64) -> Option<LogExcess> {
         let max_live_percent = self.options.log_rewrite_percent;
@@ -198,10 +205,10 @@ impl MemoryLimits {
         (u128::from(keys.max(tree_keys)) * u128::from(hot_ppm) / MILLION) as u64
     }
 
-    /// The most bytes of hot keys that may stay. 3/4 of the budget, so that the next flush does not come at once. 1/4 of
-    /// `log_bytes`, because the logs get a copy of them.
-    pub fn max_hot_bytes(&self) -> u64 {
-        (self.options.memtable_bytes / 4 * 3).min(self.options.log_bytes / 4)
+    /// The most bytes of hot keys that may stay in a family, where the others keep `others_bytes`. 3/4 of the budget, so that the next
+    /// flush does not come at once. 1/4 of `log_bytes`, because the logs get a copy of them.
+    pub fn max_hot_bytes(&self, others_bytes: u64) -> u64 {
+        (self.options.memtable_bytes / 4 * 3).min(self.options.log_bytes / 4).saturating_sub(others_bytes)
     }
 
     /// Whether keys written `count` times each are hot, where `keys` keys were written `writes` times. TRIAD (4.1) asks for more
@@ -217,6 +224,11 @@ impl MemoryLimits {
         let (count, keys) = (f64::from(count), keys as f64);
         let mean = writes as f64 / keys;
         count > mean && libm::log(hot_keys as f64 / keys) > count - mean + count * libm::log(mean / count)
+    }
+
+    /// Whether a flushing set of `entries` entries may keep hot keys after `writes` writes since the last flush.
+    pub fn is_written_enough(writes: u64, entries: u64) -> bool {
+        writes.saturating_mul(ENTRIES_A_WRITE) >= entries
     }
 
     /// Whether `hot_keys` of `keys` keys are worth separating.
@@ -405,11 +417,26 @@ pub mod tests {
     }
 
     #[test]
+    fn hot_keys_of_all_families_share_their_room_and_stay_only_while_they_are_written() {
+        let limits = limits();
+        assert_eq!(
+            [0, 100 << 10, 1 << 20].map(|others| limits.max_hot_bytes(others)),
+            [256 << 10, 156 << 10, 0]
+        );
+        let written = [(0, 0), (0, 1), (1, 8), (1, 9)];
+        assert_eq!(
+            written.map(|(writes, entries)| MemoryLimits::is_written_enough(writes, entries)),
+            [true, false, true, false]
+        );
+    }
+
+    #[test]
     fn logs_are_collected_near_their_bound_unless_a_flush_is_near() {
+        const MIB: u64 = 1 << 20;
         let of = |log_rewrite_percent, has_superseded| {
             let options = MemoryOptions {
-                memtable_bytes: 100,
-                log_bytes: 400,
+                memtable_bytes: 100 * MIB,
+                log_bytes: 400 * MIB,
                 log_rewrite_percent,
                 has_superseded,
                 ..OPTIONS
@@ -417,16 +444,23 @@ pub mod tests {
             MemoryLimits::new(options)
         };
         let (out, on, hot) = (of(0, false), of(50, false), of(50, true));
-        let near = Some(LogExcess { max_live_percent: 50, least_bytes: 100 });
-        let outgrown = Some(LogExcess { max_live_percent: 10, least_bytes: 25 });
-        assert_eq!((out.log_excess(400, 0), out.log_file_bytes(400, 0)), (None, u64::MAX));
-        assert_eq!((on.log_excess(301, 50), on.log_excess(300, 50)), (near, outgrown));
-        assert_eq!((on.log_excess(301, 51), hot.log_excess(301, 51)), (outgrown, near));
+        let excess =
+            |limits: &MemoryLimits, logs: u64, memory: u64| limits.log_excess(logs * MIB, memory * MIB);
+        let near = Some(LogExcess { max_live_percent: 50, least_bytes: 100 * MIB });
+        let outgrown = Some(LogExcess { max_live_percent: 10, least_bytes: 25 * MIB });
+        assert_eq!((excess(&out, 400, 0), out.log_file_bytes(400 * MIB, 0)), (None, u64::MAX));
+        assert_eq!((excess(&on, 301, 50), excess(&on, 300, 50)), (near, outgrown));
+        assert_eq!((excess(&on, 301, 51), excess(&hot, 301, 51)), (outgrown, near));
         assert_eq!(
-            [(101, 51), (101, 50), (100, 50)].map(|(logs, memory)| on.log_excess(logs, memory)),
+            [(102, 52), (101, 50), (100, 50)].map(|(logs, memory)| excess(&on, logs, memory)),
             [None, outgrown, None]
         );
-        assert_eq!([(101, 50), (100, 50)].map(|(logs, memory)| on.log_file_bytes(logs, memory)), [25, 100]);
+        let of_file = |logs: u64, memory: u64| on.log_file_bytes(logs * MIB, memory * MIB) / MIB;
+        assert_eq!((of_file(101, 50), of_file(100, 50)), (25, 100));
+        let small = |log_bytes| {
+            MemoryLimits::new(MemoryOptions { log_bytes, ..OPTIONS }).log_file_bytes(log_bytes, 0)
+        };
+        assert_eq!([4 * MIB, 2 * MIB, 4096].map(small), [MIB / 4, MIB / 4, 1024]);
     }
 
     /// A family with this many KiB in its active segment and in its pipeline.

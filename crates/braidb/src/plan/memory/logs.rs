@@ -1,8 +1,8 @@
 //! Log collection: when the live records of the oldest logs are written back, so that these logs can be deleted without a flush.
 //!
 //! Writing back costs the live bytes once. A flush costs all of memory, and part of every later merge. So logs are collected where little
-//! of the oldest logs is alive, and they near their bound, or have outgrown memory ([`MemoryLimits::log_excess`]). Where writes
-//! mostly supersede each other, logs follow memory this way (WAL truncation, Accordion, section 3.2). Otherwise a flush frees them without a copy. The collected
+//! of the oldest logs is alive, and they near their bound, or have outgrown memory ([`MemoryLimits::log_excess`]). Where writes mostly
+//! supersede each other, logs follow memory this way (WAL truncation, Accordion, section 3.2). Otherwise a flush frees them without a copy. The collected
 //! logs are always the oldest, without a gap: recovery reads the rest from front to end.
 
 use super::limits::{LogExcess, MemoryLimits};

@@ -192,7 +192,7 @@ impl Period {
 mod tests {
     use super::*;
     use crate::memory::Written;
-    use crate::plan::memory::hot_keys::choose_hot;
+    use crate::plan::memory::hot_keys::{HotShare, choose_hot};
     use crate::plan::memory::limits::tests::OPTIONS;
     use crate::plan::memory::limits::{MemoryLimits, MemoryOptions};
     use std::collections::{BTreeMap, BTreeSet};
@@ -280,7 +280,8 @@ mod tests {
                 *written = Written { keys: written.keys + 1, bytes: written.bytes + ENTRY_BYTES };
                 rested_bytes += if is_new { 0 } else { ENTRY_BYTES };
             }
-            let hot = choose_hot(&by_count, KEYS as u64, self.ppm(), &self.limits);
+            let share = HotShare { tree_keys: KEYS as u64, ppm: self.ppm(), ..HotShare::default() };
+            let hot = choose_hot(&by_count, &share, &self.limits);
             let hot_from = hot.map_or(u16::MAX, |hot| hot.from);
             let (kept, table): (BTreeMap<_, _>, BTreeMap<_, _>) =
                 std::mem::take(&mut self.memory).into_iter().partition(|(_, (count, _))| *count >= hot_from);
