@@ -82,10 +82,16 @@ impl Picker<'_> {
         Planner::new(self, Reason::Compact).clean(&Span::ALL, upto, false)
     }
 
-    /// As [`Picker::compact`], while another step of the compaction runs. A cell into which a running job writes is left for later: a step
-    /// now would write its records twice.
+    /// As [`Picker::compact`], while another step of a compaction runs. A cell is left for later if records are on their way into it: a step
+    /// now would write its records twice. Nothing takes what a merge of L0 needs once L0 slows writers down.
     pub fn compact_beside(&self, upto: SeqNo) -> Step {
-        Planner::new(self, Reason::Compact).clean(&Span::ALL, upto, true)
+        let mut planner = Planner::new(self, Reason::Compact);
+        let l0 = self.version.level(0);
+        let is_newer = l0.slices().all(|(_, _, slice)| slice.seqs.0 > upto);
+        if is_newer && l0.runs() >= self.options.l0_slowdown_tables {
+            planner.reserve_for_l0();
+        }
+        planner.clean(&Span::ALL, upto, true)
     }
 }
 
@@ -231,8 +237,9 @@ impl<'a> Planner<'a> {
         (2 * self.options.max_runs[level]).max(self.due_runs(level))
     }
 
-    /// The next step that brings all records of a span up to `upto` to the last level, with as little garbage as readers allow.
-    fn clean(&self, span: &Span, upto: SeqNo, waits_for_appends: bool) -> Step {
+    /// The next step that brings all records of a span up to `upto` to the last level, with as little garbage as readers allow. With
+    /// `waits_for_arrivals` it leaves the cells alone that such records have still to reach.
+    fn clean(&self, span: &Span, upto: SeqNo, waits_for_arrivals: bool) -> Step {
         let is_in = |slice: &Slice| slice.seqs.0 <= upto && span.overlaps(&Span::from(&slice.range));
         if self.version.level(0).slices().any(|(_, _, slice)| is_in(slice)) {
             return self.l0(true).map_or(Step::Blocked, Step::Do);
@@ -245,7 +252,7 @@ impl<'a> Planner<'a> {
             if sum.runs == 0 || sum.seqs.0 > upto {
                 continue;
             }
-            if waits_for_appends && sum.is_appended {
+            if waits_for_arrivals && (sum.is_appended || self.awaits_records(level, index, upto)) {
                 is_done = false;
                 continue;
             }
@@ -267,6 +274,16 @@ impl<'a> Planner<'a> {
             }
         }
         if is_done { Step::Done } else { Step::Blocked }
+    }
+
+    /// Whether a cell above holds records up to `upto`, which a compaction brings down to this one. One cell of each level covers this cell,
+    /// because the guards of a level stand on the next one too.
+    fn awaits_records(&self, level: usize, index: usize, upto: SeqNo) -> bool {
+        let low = &self.cell(level, index).low;
+        (1..level).any(|above| {
+            let sum = self.sum(above, self.version.level(above).cell_index(low));
+            sum.runs > 0 && sum.seqs.0 <= upto
+        })
     }
 
     /// The size that `level` should not exceed.

@@ -525,3 +525,69 @@ fn l0_gets_its_turn_among_jobs_of_one_run_cells() {
     }
     assert!(longest <= 2, "{longest} jobs of L1 in a row went before L0");
 }
+
+/// Brings all tables of L0 down by steps of a compaction.
+fn drain_l0(sim: &mut Simulator, upto: SeqNo) {
+    while sim.version().level(0).runs() > 0 {
+        let Step::Do(plan) = sim.pick(|picker| picker.compact(upto)) else { panic!("nothing runs") };
+        sim.start(plan);
+        sim.finish(0);
+    }
+}
+
+/// The records of L1 reach the last level two steps later. A last level that is collapsed before would be written twice.
+#[test]
+fn a_step_beside_another_collapses_no_cell_below_records_on_their_way() {
+    let mut sim = Simulator::with(4, Guards::None);
+    let mut rng = Rng(5);
+    let is_deep = |version: &Version| {
+        version.last_level() >= 3
+            && (1..version.last_level()).all(|level| version.level(level).runs() > 0)
+            && version.level(version.last_level()).runs() > 1
+    };
+    while !is_deep(&sim.version()) {
+        assert!(sim.seq < 100_000, "{:?}", sim.level_bytes());
+        put_and_settle(&mut sim, (0..MEMTABLE).map(|_| rng.below(1 << 40)));
+    }
+    let upto = sim.seq;
+    drain_l0(&mut sim, upto);
+    assert!(is_deep(&sim.version()), "{:?}", sim.level_bytes());
+    let Step::Do(plan) = sim.pick(|picker| picker.compact(upto)) else { panic!("nothing runs") };
+    assert_eq!(plan.claims()[0].level, 1);
+    sim.start(plan);
+    let beside = sim.pick(|picker| picker.compact_beside(upto));
+    assert!(matches!(beside, Step::Blocked), "{beside:?}");
+}
+
+/// With one run a cell, L0 waits until all cells of L1 that it reaches are free. Steps that overlap in time must not keep it waiting.
+#[test]
+fn l0_gets_its_turn_among_steps_of_a_compaction() {
+    let mut sim = Simulator::with(1, Guards::Balanced);
+    let mut rng = Rng(99);
+    put_and_settle(&mut sim, (0..15_000).map(|_| rng.below(1 << 40)));
+    sim.options.l0_slowdown_tables = 4;
+    let upto = sim.seq;
+    drain_l0(&mut sim, upto);
+    let filled = sim.version().level(1).cells.iter().filter(|cell| !cell.runs.is_empty()).count();
+    assert!(filled >= 4, "{filled} cells of L1");
+    let Step::Do(first) = sim.pick(|picker| picker.compact(upto)) else { panic!("nothing runs") };
+    sim.start(first);
+    let Step::Do(second) = sim.pick(|picker| picker.compact_beside(upto)) else { panic!("one step runs") };
+    sim.start(second);
+    (0..400).for_each(|_| sim.put(rng.below(1 << 40)));
+    assert_eq!(sim.version().level(0).runs(), 4);
+    let mut of_l1 = 0;
+    loop {
+        sim.finish(0);
+        if sim.pick(|picker| picker.relieve_l0()).is_some() {
+            break;
+        }
+        while sim.running.len() < 2
+            && let Step::Do(plan) = sim.pick(|picker| picker.compact_beside(upto))
+        {
+            of_l1 += usize::from(plan.claims().iter().any(|claim| claim.level == 1));
+            sim.start(plan);
+        }
+    }
+    assert!(of_l1 <= 2, "{of_l1} steps took cells of L1 before L0 had its turn");
+}

@@ -440,7 +440,12 @@ impl Simulator {
     fn compact(&mut self) {
         self.flush();
         for _ in 0..100_000 {
-            match self.pick(|picker| picker.compact(self.seq)) {
+            let is_beside = !self.running.is_empty();
+            let ask = |picker: Picker<'_>| match is_beside {
+                true => picker.compact_beside(self.seq),
+                false => picker.compact(self.seq),
+            };
+            match self.pick(ask) {
                 Step::Do(plan) => self.start(plan),
                 Step::Blocked => assert!(!self.running.is_empty(), "nothing runs that could be in the way"),
                 Step::Done if self.running.is_empty() => return,
