@@ -202,7 +202,8 @@ impl Db {
     }
 
     /// As [`Db::compact`]. After the flush, after each merge of this thread, and at the end, `progress` gets the bytes that still have to
-    /// move down, each counted once for each level that it has to move. Merge threads carry out other merges meanwhile. No lock is held while `progress` runs.
+    /// move down, each counted once for each level that it has to move. Merge threads carry out other merges meanwhile. No lock is held
+    /// while `progress` runs.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-compactp-{}", std::process::id()));

@@ -4,7 +4,7 @@
 
 use super::damage::Damages;
 use super::hints::Hints;
-use super::running::MergeKind;
+use super::running::{MergeKind, StepOn};
 use super::tier_room::TierState;
 use crate::base::ids::{FamilyId, FileId, TierId};
 use crate::base::mutant::mutant;
@@ -26,6 +26,10 @@ pub(super) struct Catalog {
     /// Flushes and merges that have not given back their flushing set or claims.
     flushes_running: usize,
     merges_running: usize,
+    /// Merges of `merges_running` that are steps of `compact`, of all callers.
+    steps_running: usize,
+    /// Steps of `steps_running` that callers of `compact` carry out on their own threads.
+    callers_steps: usize,
     /// Whether a merge runs that was started because its rent had reached its price.
     is_buying: bool,
     tiers: TierState,
@@ -71,6 +75,8 @@ impl Catalog {
             jobs: 0,
             flushes_running: 0,
             merges_running: 0,
+            steps_running: 0,
+            callers_steps: 0,
             is_buying: false,
             tiers: TierState::default(),
             collecting_logs: false,
@@ -151,6 +157,8 @@ impl Catalog {
     pub(super) fn merge_began(&mut self, plan: &Plan, kind: MergeKind) -> Ticket {
         self.job_began();
         self.merges_running += 1;
+        self.steps_running += usize::from(kind.step.is_some());
+        self.callers_steps += usize::from(kind.step == Some(StepOn::Caller));
         self.is_buying |= kind.is_bought;
         self.tiers.merge_began(kind.is_move);
         self.claims.take(plan)
@@ -159,6 +167,8 @@ impl Catalog {
     /// The merge gives back its claims. Its job goes on.
     pub(super) fn merge_gave_back(&mut self, ticket: Ticket, kind: MergeKind) {
         self.merges_running -= 1;
+        self.steps_running -= usize::from(kind.step.is_some());
+        self.callers_steps -= usize::from(kind.step == Some(StepOn::Caller));
         self.is_buying &= !kind.is_bought;
         self.tiers.merge_ended(kind.is_move);
         self.claims.release(ticket);
@@ -190,6 +200,16 @@ impl Catalog {
 
     pub(super) fn merges_running(&self) -> usize {
         self.merges_running
+    }
+
+    /// The running merges that merge threads carry out.
+    pub(super) fn merges_on_threads(&self) -> usize {
+        self.merges_running - self.callers_steps
+    }
+
+    /// The running steps of all callers of `compact`.
+    pub(super) fn steps_running(&self) -> usize {
+        self.steps_running
     }
 
     /// Whether a merge runs that was started because its rent had reached its price.

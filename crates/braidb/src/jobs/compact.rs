@@ -6,15 +6,16 @@
 
 use super::asked::Counted;
 use super::hints::Hints;
-use super::running::Running;
+use super::running::{Running, StepOn};
 use super::{Catalog, Jobs};
-use crate::base::error::Result;
-use crate::base::ids::{FamilyId, SeqNo};
+use crate::base::error::{Error, Result};
+use crate::base::ids::{FamilyId, SeqNo, TierId};
 use crate::plan::{Picker, Plan, Step};
 use crate::version::Version;
 use braidb_storage::Lane;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A step with the version that it was planned for, counted as a running job.
 type ClaimedStep = (Plan, Arc<Version>, Running);
@@ -25,8 +26,15 @@ struct Compaction {
     upto: SeqNo,
     /// Families that are not done.
     families: Vec<FamilyId>,
-    /// Held by each of its steps that merge threads carry out.
-    others: Arc<()>,
+    /// The tiers that took nothing when a step of the caller last began while no other step ran. A step that fails at another tier may have
+    /// begun before that tier was closed.
+    closed: BTreeSet<TierId>,
+    /// Whether a step failed on a merge thread. Then the caller carries out all further steps, and meets the failure if it comes again.
+    has_failed: Arc<AtomicBool>,
+    /// Whether the device had no room for two steps at a time. Then each step waits until no other runs.
+    is_alone: bool,
+    /// Whether another step may have filled the device: one ran when the caller's last step began.
+    was_beside: bool,
 }
 
 impl Jobs {
@@ -45,31 +53,48 @@ impl Jobs {
     }
 
     fn compact_families(self: &Arc<Self>, progress: &mut dyn FnMut(u64)) -> Result<()> {
+        let catalog = self.catalog.lock();
         let mut compaction = Compaction {
             upto: self.parts.shared.snapshots.visible(),
-            families: self.catalog.lock().state().families().keys().copied().collect(),
-            others: Arc::default(),
+            families: catalog.state().families().keys().copied().collect(),
+            closed: self.closed_tiers(&catalog),
+            has_failed: Arc::default(),
+            is_alone: false,
+            was_beside: false,
         };
+        drop(catalog);
         progress(self.bytes_above());
         loop {
-            let closed = self.closed_tiers();
             let outcome = match self.next_step(&mut compaction) {
                 Ok(Some((plan, version, running))) => running.merge(plan, version),
                 Ok(None) => break,
                 Err(error) => Err(error),
             };
-            if let Err(error) = outcome {
-                // The failed merge closed a slow tier. The next step writes to another tier.
-                let is_closed_now = self.unwritable(&error).is_some_and(|tier| !closed.contains(&tier));
-                if !is_closed_now {
-                    return Err(error);
-                }
+            if let Err(error) = outcome
+                && !self.goes_on_after(&error, &mut compaction)
+            {
+                return Err(error);
             }
             progress(self.bytes_above());
         }
         // Steps of merge threads may have been the last.
         progress(self.bytes_above());
         Ok(())
+    }
+
+    /// Whether further steps may succeed after one failed.
+    fn goes_on_after(&self, error: &Error, compaction: &mut Compaction) -> bool {
+        // The slow tier is closed since this step or one beside it failed. The next step writes to another tier.
+        if self.unwritable(error).is_some_and(|tier| !compaction.closed.contains(&tier)) {
+            return true;
+        }
+        // Two steps need scratch space for both outputs. One at a time may have room.
+        let goes_on = error.is_full() && compaction.was_beside;
+        if goes_on {
+            compaction.is_alone = true;
+            compaction.was_beside = self.catalog.lock().steps_running() > 0;
+        }
+        goes_on
     }
 
     /// The bytes above the last level of their family, each counted once for each level that it has to move.
@@ -88,54 +113,70 @@ impl Jobs {
         catalog.state().families().values().map(|family| of(&family.version)).fold(0, u64::saturating_add)
     }
 
-    /// Claims the next step for the caller, and starts further ones on idle merge threads. Waits while running jobs are in the way of all
-    /// steps. Removes the families that are done, and returns `None` when none is left. A step counts as a running merge, so that closing
-    /// waits for it.
+    /// Claims the next step for the caller. Waits while running jobs are in the way of all steps. Returns `None` when no family is left. A
+    /// step counts as a running merge, so that closing waits for it.
     ///
     /// The inputs of a running step stay in the state until its edit, so a family is not done before its last step is. If a step of a merge
     /// thread fails, the caller meets it here again, or the failure ends the wait.
     fn next_step(self: &Arc<Self>, compaction: &mut Compaction) -> Result<Option<ClaimedStep>> {
         let mut next = None;
-        let Compaction { upto, families, others } = compaction;
         self.wait_until(&[Lane::Merge], |catalog| {
-            if catalog.is_stopped() {
+            if catalog.is_stopped() || compaction.is_alone && catalog.steps_running() > 0 {
                 return false;
             }
-            families.retain(|&family| {
-                loop {
-                    if next.is_some() && catalog.merges_running() >= self.parts.options.merges {
-                        break true;
-                    }
-                    let is_beside = next.is_some() || Arc::strong_count(others) > 1;
-                    match self.pick_step(catalog, family, *upto, is_beside) {
-                        Step::Do(plan) => {
-                            let version = catalog.version(family).clone();
-                            let running = self.claim(catalog, &plan);
-                            if next.is_none() {
-                                next = Some((plan, version, running));
-                            } else {
-                                self.start_step(plan, version, running, others.clone());
-                            }
-                        }
-                        Step::Blocked => break true,
-                        Step::Done => break false,
-                    }
-                }
-            });
-            next.is_some() || families.is_empty()
+            next = self.claim_steps(catalog, compaction);
+            next.is_some() || compaction.families.is_empty()
         })?;
         Ok(next)
     }
 
-    /// Starts a step on a merge thread. It holds `others` until it has ended.
-    fn start_step(&self, plan: Plan, version: Arc<Version>, running: Running, others: Arc<()>) {
+    /// Claims the next step for the caller, and starts further ones on idle merge threads. Removes the families that are done.
+    fn claim_steps(
+        self: &Arc<Self>,
+        catalog: &mut Catalog,
+        compaction: &mut Compaction,
+    ) -> Option<ClaimedStep> {
+        let mut next = None;
+        let starts_more = !compaction.is_alone && !compaction.has_failed.load(Ordering::Relaxed);
+        let Compaction { upto, families, closed, has_failed, .. } = compaction;
+        families.retain(|&family| {
+            loop {
+                let has_idle_thread = || catalog.merges_on_threads() < self.parts.options.merges;
+                if next.is_some() && !(starts_more && has_idle_thread()) {
+                    break true;
+                }
+                match self.pick_step(catalog, family, *upto) {
+                    Step::Do(plan) => {
+                        let version = catalog.version(family).clone();
+                        if next.is_some() {
+                            let running = self.claim(catalog, &plan, Some(StepOn::MergeThread));
+                            self.start_step(plan, version, running, has_failed.clone());
+                        } else {
+                            if catalog.steps_running() == 0 {
+                                *closed = self.closed_tiers(catalog);
+                            }
+                            let running = self.claim(catalog, &plan, Some(StepOn::Caller));
+                            next = Some((plan, version, running));
+                        }
+                    }
+                    Step::Blocked => break true,
+                    Step::Done => break false,
+                }
+            }
+        });
+        if next.is_some() {
+            compaction.was_beside = catalog.steps_running() > 1;
+        }
+        next
+    }
+
+    /// Starts a step on a merge thread.
+    fn start_step(&self, plan: Plan, version: Arc<Version>, running: Running, has_failed: Arc<AtomicBool>) {
         let step = move || {
-            let jobs = running.jobs.clone();
-            // `end_job` reports the outcome to threads that wait for the merge.
-            let _ = running.merge(plan, version);
-            drop(others);
-            // From here on the caller may pick cells that it left for later.
-            jobs.ended.notify_all();
+            // `end_job` reports the error to threads that wait for the merge.
+            if running.merge(plan, version).is_err() {
+                has_failed.store(true, Ordering::Relaxed);
+            }
         };
         self.parts.env.runtime.submit(Lane::Merge, Box::new(step));
     }
@@ -146,13 +187,13 @@ impl Jobs {
         self.catalog.lock().merges_running()
     }
 
-    fn pick_step(&self, catalog: &Catalog, family: FamilyId, upto: SeqNo, is_beside: bool) -> Step {
+    fn pick_step(&self, catalog: &Catalog, family: FamilyId, upto: SeqNo) -> Step {
         let (nothing, to_rewrite) = (Hints::default(), BTreeSet::new());
         let options = &self.parts.options.tree;
         let hints = catalog.hints(family).unwrap_or(&nothing);
         let now = hints.now(&self.parts.shared.snapshots, &to_rewrite, false, None);
         let (version, claims) = (catalog.version(family), catalog.claims());
         let picker = Picker { family, version, claims, now: &now, options };
-        if is_beside { picker.compact_beside(upto) } else { picker.compact(upto) }
+        if catalog.steps_running() > 0 { picker.compact_beside(upto) } else { picker.compact(upto) }
     }
 }

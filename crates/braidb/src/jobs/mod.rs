@@ -79,7 +79,7 @@ use hints::{EntriesReturned, Hints};
 use memory_compaction::MemoryCompactor;
 use output::{Outputs, Target};
 use pacer::Pacer;
-use running::{MergeKind, Running, Work};
+use running::{MergeKind, Running, StepOn, Work};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -103,7 +103,7 @@ pub struct JobOptions {
     pub values: ValueOptions,
     /// Bytes of the device that flushes of log tables leave free for the largest merge.
     pub merge_reserve_bytes: u64,
-    /// Merges that may run at the same time.
+    /// Merges that merge threads may carry out at the same time. Each caller of `compact` carries out one more.
     pub merges: usize,
     /// Bytes that all merges together may write in a second; `None` for no limit.
     pub merge_bytes_per_second: Option<u64>,
@@ -218,7 +218,7 @@ impl Jobs {
         }
         self.start_log_collection(&mut catalog);
         // The step of a caller of `compact` takes no merge thread.
-        while catalog.merges_running() < self.parts.options.merges + usize::from(catalog.is_manual()) {
+        while catalog.merges_on_threads() < self.parts.options.merges {
             let Some((plan, version)) = self.propose(&mut catalog) else {
                 catalog.all_answered(self.parts.shared.flushes.has_tasks());
                 break;
@@ -312,7 +312,7 @@ impl Jobs {
     }
 
     fn start_merge(self: &Arc<Self>, catalog: &mut Catalog, plan: Plan, version: Arc<Version>) {
-        let running = self.claim(catalog, &plan);
+        let running = self.claim(catalog, &plan, None);
         let job = move || {
             // `end_job` reports the outcome to threads that wait for the merge.
             let _ = running.merge(plan, version);
@@ -320,8 +320,8 @@ impl Jobs {
         self.parts.env.runtime.submit(Lane::Merge, Box::new(job));
     }
 
-    /// Claims what a plan touches, and counts it as a running job.
-    fn claim(self: &Arc<Self>, catalog: &mut Catalog, plan: &Plan) -> Running {
+    /// Claims what a plan touches, and counts it as a running job. `step` is for a step of `compact`.
+    fn claim(self: &Arc<Self>, catalog: &mut Catalog, plan: &Plan, step: Option<StepOn>) -> Running {
         let bought = match plan {
             Plan::Merge(merge) => Some(merge).filter(|merge| merge.reason == Reason::Bought),
             _ => None,
@@ -330,7 +330,7 @@ impl Jobs {
             self.parts.shared.counters.bought_merges.add(1);
             self.parts.shared.counters.rent_spent_ns.add(merge.paid_ns());
         }
-        let kind = MergeKind { is_bought: bought.is_some(), is_move: tier_room::is_move(plan) };
+        let kind = MergeKind { is_bought: bought.is_some(), is_move: tier_room::is_move(plan), step };
         let ticket = catalog.merge_began(plan, kind);
         Running { jobs: self.clone(), work: Some(Work::Merge(ticket, kind)) }
     }

@@ -16,13 +16,22 @@ pub(super) struct Running {
     pub work: Option<Work>,
 }
 
-/// The kinds of merges of which at most one runs at a time.
+/// The thread that carries out a step of `compact`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StepOn {
+    Caller,
+    MergeThread,
+}
+
+/// What a running merge is counted as. At most one bought merge and one move run at a time.
 #[derive(Clone, Copy)]
 pub(super) struct MergeKind {
     /// The merge was started because its rent had reached its price.
     pub is_bought: bool,
     /// The merge moves a cell to another tier.
     pub is_move: bool,
+    /// The merge is a step of `compact`.
+    pub step: Option<StepOn>,
 }
 
 /// What a job does, and holds meanwhile.

@@ -456,8 +456,8 @@ impl Jobs {
     }
 
     /// The tiers that take nothing now.
-    pub(super) fn closed_tiers(&self) -> BTreeSet<TierId> {
-        self.catalog.lock().tiers().closed(self.parts.env.clock.now_us())
+    pub(super) fn closed_tiers(&self, catalog: &Catalog) -> BTreeSet<TierId> {
+        catalog.tiers().closed(self.parts.env.clock.now_us())
     }
 }
 

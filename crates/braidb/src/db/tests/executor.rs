@@ -66,7 +66,7 @@ impl Bench {
     }
 
     /// Makes one operation fail: the next that `wanted` picks.
-    fn fail(&self, fault: Fault, wanted: impl Fn(&Op) -> bool + Send + 'static) {
+    pub fn fail(&self, fault: Fault, wanted: impl Fn(&Op) -> bool + Send + 'static) {
         let mut is_armed = true;
         self.fs.set_hook(Some(Box::new(move |fs, op| {
             if wanted(op) && std::mem::take(&mut is_armed) {
@@ -593,66 +593,4 @@ fn without_background_merges_no_garbage_slows_a_writer_down() {
         is_felt
     };
     assert_eq!([true, false].map(is_felt), [true, false]);
-}
-
-#[test]
-fn a_compaction_lets_idle_merge_threads_carry_out_steps() {
-    for threads in 1..=3 {
-        let bench = Bench::new(options().background_threads(threads).background_merges(false));
-        let families: Vec<_> =
-            ["a", "b", "c"].map(|name| bench.db.create_column_family(name).unwrap()).into();
-        for round in 0..4u8 {
-            for family in &families {
-                (0..400u32).for_each(|number| family.put(number.to_be_bytes(), [round; 60]).unwrap());
-            }
-            bench.db.flush().unwrap();
-        }
-        let (most, db) = (Arc::new(AtomicU64::new(0)), bench.db.clone());
-        let seen = most.clone();
-        bench.fs.set_hook(Some(Box::new(move |_, op| {
-            if is(OpKind::Create, "table")(op) {
-                let running = db.engine().unwrap().jobs.merges_running();
-                seen.fetch_max(running as u64, Ordering::Relaxed);
-            }
-        })));
-        bench.db.compact().unwrap();
-        bench.fs.set_hook(None);
-        assert_eq!(most.load(Ordering::Relaxed), threads as u64, "merges at a time");
-        for (tree, family) in bench.db.tree().iter().skip(1).zip(&families) {
-            let runs: Vec<usize> =
-                tree.levels.iter().flat_map(|level| &level.cells).map(|cell| cell.runs.len()).collect();
-            assert_eq!(runs.iter().sum::<usize>(), 1, "{runs:?}");
-            assert!(family.iter().all(|row| row.unwrap().1 == [3; 60]));
-            assert_eq!(family.iter().count(), 400);
-        }
-    }
-}
-
-#[test]
-fn a_step_that_fails_on_a_merge_thread_is_done_by_the_caller() {
-    let (mut done, mut failed) = (0, 0);
-    for nth in 1..=6 {
-        let bench = Bench::new(options().background_threads(3).background_merges(false));
-        let families = ["a", "b", "c"].map(|name| bench.db.create_column_family(name).unwrap());
-        for round in 0..3u8 {
-            for family in &families {
-                (0..400u32).for_each(|number| family.put(number.to_be_bytes(), [round; 60]).unwrap());
-            }
-            bench.db.flush().unwrap();
-        }
-        let created = AtomicU64::new(0);
-        bench.fail(Fault::Io, move |op| {
-            is(OpKind::Create, "table")(op) && created.fetch_add(1, Ordering::Relaxed) + 1 == nth
-        });
-        let outcome = bench.db.compact();
-        bench.fs.set_hook(None);
-        match outcome {
-            Ok(()) => done += bench.fs.faults_struck(),
-            Err(_) => failed += bench.fs.faults_struck(),
-        }
-        bench.db.compact().unwrap();
-        assert!(families.iter().all(|family| family.iter().all(|row| row.unwrap().1 == [2; 60])));
-        assert!(bench.db.verify().unwrap().damages.is_empty());
-    }
-    assert!(done > 0 && failed > 0, "{done} faults met by merge threads, {failed} by the caller");
 }

@@ -1,6 +1,7 @@
 //! Log collections and merges with other work between their steps, and iterators after the close.
 
 mod checkpoint;
+mod compacting;
 mod damaged;
 mod deletions;
 mod estimate;

@@ -137,7 +137,7 @@ impl<T, R> Drop for Owned<T, R> {
 impl Jobs {
     /// Whether a merge thread is idle.
     pub(super) fn has_idle_thread(&self) -> bool {
-        self.catalog.lock().merges_running() < self.parts.options.merges
+        self.catalog.lock().merges_on_threads() < self.parts.options.merges
     }
 
     /// Asks a merge thread to do a part, once it has time.
