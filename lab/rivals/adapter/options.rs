@@ -76,6 +76,7 @@ pub fn set(options: Options, text: &str) -> Outcome<Options> {
         has_memtable_bytes "memtable_bytes" => Ok(options.memtable_bytes(number(name, value)?));
         has_merge_bytes_per_second "merge_bytes_per_second" => Ok(options.merge_bytes_per_second(Some(number(name, value)?)));
         has_open_files "open_files" => Ok(options.open_files(number(name, value)?));
+        has_merges_for_readers "merges_for_readers" => tune!(options, merges_for_readers, yes_or_no(name, value)?);
         has_overlap_samples "overlap_samples" => tune!(options, overlap_samples, yes_or_no(name, value)?);
         has_overlap_scope "overlap_scope" => tune!(options, overlap_scope, overlap_scope(value)?);
         has_pipeline_segments "pipeline_segments" => tune!(options, pipeline_segments, number(name, value)?);
@@ -94,7 +95,7 @@ fn number_or_none<T: FromStr>(name: &str, value: &str) -> Outcome<Option<T>> {
     if value == "none" { Ok(None) } else { number(name, value).map(Some) }
 }
 
-#[cfg(any(has_background_merges, has_defer_below_l0, has_overlap_samples))]
+#[cfg(any(has_background_merges, has_defer_below_l0, has_merges_for_readers, has_overlap_samples))]
 fn yes_or_no(name: &str, value: &str) -> Outcome<bool> {
     value.parse().map_err(|_| format!("{name}={value}: write true or false").into())
 }

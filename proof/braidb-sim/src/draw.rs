@@ -84,6 +84,7 @@ pub struct OptionSet {
     pub l0_slowdown_tables: usize,
     pub l0_stop_tables: usize,
     pub overlap_samples: bool,
+    pub merges_for_readers: bool,
     pub background_threads: usize,
     pub max_runs: usize,
     /// A level and its own number of runs, which overrides `max_runs`.
@@ -120,6 +121,7 @@ const DEFAULT: OptionSet = OptionSet {
     l0_slowdown_tables: 8,
     l0_stop_tables: 20,
     overlap_samples: true,
+    merges_for_readers: true,
     background_threads: 2,
     max_runs: 8,
     max_runs_at: None,
@@ -188,6 +190,8 @@ impl OptionSet {
                 ..DEFAULT
             },
         };
+        // A separate generator, so that the other draws of older seeds stay unchanged.
+        let others = &mut policies.clone().fork();
         // One set in 5 has a leveled tree: one cell a level, with one run.
         let set = match policies.one_in(5) {
             true => OptionSet { max_runs: 1, max_runs_at: None, guards: Guards::None, ..set },
@@ -201,6 +205,7 @@ impl OptionSet {
             // Short logs fill up before memory does.
             log_bytes: policies.pick(&[set.log_bytes, set.log_bytes, Some(4 << 10), Some(8 << 10)]),
             overlap_samples: policies.pick(&[true, true, true, false]),
+            merges_for_readers: !others.one_in(4),
             hot_keys_percent: policies.pick(&[0, 1, 10, 30, 50]),
             log_table_percent: policies.pick(&[0, 1, 50, 80]),
             ..set
@@ -278,6 +283,7 @@ impl OptionSet {
             l0_slowdown_tables,
             l0_stop_tables: l0_slowdown_tables + rng.between(1, 8) as usize,
             overlap_samples: DEFAULT.overlap_samples,
+            merges_for_readers: DEFAULT.merges_for_readers,
             background_threads: rng.between(1, 3) as usize,
             max_runs: draw_max_runs(policies),
             max_runs_at: draw_max_runs_at(policies),
@@ -338,6 +344,7 @@ impl OptionSet {
             .l0_slowdown_tables(self.l0_slowdown_tables)
             .l0_stop_tables(self.l0_stop_tables)
             .overlap_samples(self.overlap_samples)
+            .merges_for_readers(self.merges_for_readers)
             .max_runs_per_guard(self.max_runs)
             .guards(self.guards)
             .gap_entries(self.gap_entries)
@@ -408,7 +415,7 @@ impl fmt::Display for OptionSet {
         write!(
             f,
             "durability {:?}, memtable {} ({:?}, {}% active, {} segments, {}% hot), block {}, cache {cache}, filter bits {}, open files {}, table {}, \
-             log {log} (rewritten at {rewrite}%, a body at {body}%), manifest {}, L0 {}/{}, samples {}, threads {}, runs {}{runs_at}, guards {:?}, values apart from {apart} ({:?}), merges at {rate}, {gaps}, {tiers}",
+             log {log} (rewritten at {rewrite}%, a body at {body}%), manifest {}, L0 {}/{}, samples {}, for readers {}, threads {}, runs {}{runs_at}, guards {:?}, values apart from {apart} ({:?}), merges at {rate}, {gaps}, {tiers}",
             self.durability,
             self.memtable_bytes,
             self.memory_policy,
@@ -423,6 +430,7 @@ impl fmt::Display for OptionSet {
             self.l0_slowdown_tables,
             self.l0_stop_tables,
             self.overlap_samples,
+            self.merges_for_readers,
             self.background_threads,
             self.max_runs,
             self.guards,

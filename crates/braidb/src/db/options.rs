@@ -360,6 +360,7 @@ impl Options {
             max_runs: self.tuning.max_runs_per_guard,
             guards: self.tuning.guards,
             asks_overlap: self.tuning.overlap_samples,
+            buys_merges: self.tuning.merges_for_readers,
             cold_ops: (self.memtable_bytes / COLD_BYTES) as u64,
         }
     }

@@ -33,6 +33,7 @@ pub struct Tuning {
     pub(crate) l0_slowdown_tables: usize,
     pub(crate) l0_stop_tables: usize,
     pub(crate) overlap_samples: bool,
+    pub(crate) merges_for_readers: bool,
     /// Indexed by level.
     pub(crate) max_runs_per_guard: [usize; LEVELS],
     pub(crate) guards: Guards,
@@ -58,6 +59,7 @@ impl Default for Tuning {
             l0_slowdown_tables: 8,
             l0_stop_tables: 20,
             overlap_samples: true,
+            merges_for_readers: true,
             max_runs_per_guard: [8; LEVELS],
             guards: Guards::Balanced,
             gap_entries: Some(64),
@@ -111,8 +113,8 @@ impl Tuning {
     /// Live bytes of the oldest logs, in percent, up to which a log collection may replace a flush: 0 to 90. Newer writes superseded
     /// the other bytes. The log collection starts when logs have three quarters of [`Tuning::log_bytes`] and memory is at most half
     /// full. It also starts when logs outgrow memory: when they have more than 3/2 of the bytes of memory and a 16th of
-    /// [`Tuning::log_bytes`] together. Then at most 10 percent may be alive, or fewer if this option is smaller. It writes the live records to the newest log again and deletes the old logs. 0 leaves
-    /// logs to flushes. Default: 25.
+    /// [`Tuning::log_bytes`] together. Then at most 10 percent may be alive, or fewer if this option is smaller. It writes the live records
+    /// to the newest log again and deletes the old logs. 0 leaves logs to flushes. Default: 25.
     pub fn log_rewrite_percent(mut self, percent: u32) -> Tuning {
         self.log_rewrite_percent = percent;
         self
@@ -240,6 +242,14 @@ impl Tuning {
     /// tables: merges write fewer bytes, and a lookup searches in up to two more tables. Without guards it does not wait. Default: true.
     pub fn overlap_samples(mut self, yes: bool) -> Tuning {
         self.overlap_samples = yes;
+        self
+    }
+
+    /// Whether a merge starts once reads of its inputs have lost as much time as the merge takes, in place of PebblesDB's seek-based
+    /// compaction (section 4.2 of the paper). Without, reads stay slow where no write makes a merge due, and less is written while they
+    /// go on. Default: true.
+    pub fn merges_for_readers(mut self, yes: bool) -> Tuning {
+        self.merges_for_readers = yes;
         self
     }
 

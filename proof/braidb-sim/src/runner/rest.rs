@@ -27,7 +27,7 @@ const KEPT_PREFIX: &[u8] = b"\0rest ";
 const CHARGED: usize = 32;
 
 impl Runner {
-    /// Repeats reads until they pay no rent and cause no merge.
+    /// Repeats reads until they pay no rent and cause no merge. Where the options let readers buy no merges, they must have bought none.
     pub fn come_to_rest(&mut self) -> Verdict {
         self.begin_operation();
         if self.client.is_none() {
@@ -44,6 +44,9 @@ impl Runner {
                 read(opened(&self.client), family, &keys)?;
             }
             self.settle()?;
+            if !self.set.merges_for_readers {
+                return self.bought_none();
+            }
             if paid(opened(&self.client)) == before {
                 return self.spent_once();
             }
@@ -75,6 +78,13 @@ impl Runner {
             false => Err(Failure::new(format!(
                 "a scan pays {short_ns} ns at its first key, and {long_ns} if it passes versions that a snapshot keeps"
             ))),
+        }
+    }
+
+    fn bought_none(&self) -> Verdict {
+        match opened(&self.client).db.stats().counts.bought_merges {
+            0 => Ok(()),
+            bought => Err(Failure::new(format!("readers bought {bought} merges, and the options forbid it"))),
         }
     }
 

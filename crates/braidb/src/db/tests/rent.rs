@@ -14,11 +14,12 @@ fn key(number: u32) -> [u8; 4] {
 }
 
 /// A database whose cells hold several runs: all keys were written, and a part of them once more. Memory has 32 KiB.
-fn db_of_runs() -> Db {
+fn db_of_runs(merges_for_readers: bool) -> Db {
     let clock = Arc::new(StepClock::new());
     let runtime = Arc::new(Inline::new(clock.clone()));
     let env = Env { fs: Arc::new(SimFs::new()), clock, random: Arc::new(SeededRandom::new(1)), runtime };
-    let db = Options::new().memtable_bytes(32 << 10).env(env).open("/db").unwrap();
+    let options = Options::new().memtable_bytes(32 << 10).env(env);
+    let db = options.tuning(|tuning| tuning.merges_for_readers(merges_for_readers)).open("/db").unwrap();
     for number in (0..KEYS).chain(0..KEYS / 3) {
         db.put(key(number), [number as u8; 100]).unwrap();
     }
@@ -47,7 +48,7 @@ fn deepest_key(db: &Db) -> [u8; 4] {
 #[test]
 fn scans_buy_merges_where_they_begin_and_then_no_more() {
     for holds_snapshot in [false, true] {
-        let db = db_of_runs();
+        let db = db_of_runs(true);
         let snapshot = holds_snapshot.then(|| db.snapshot());
         let key = deepest_key(&db);
         let scan = |times| {
@@ -74,8 +75,22 @@ fn scans_buy_merges_where_they_begin_and_then_no_more() {
 }
 
 #[test]
+fn where_readers_may_buy_no_merges_reads_pay_in_vain() {
+    let db = db_of_runs(false);
+    let key = deepest_key(&db);
+    let (runs, before) = (runs_at(&db, &key), merges(&db));
+    for _ in 0..1_000 {
+        (0..20).for_each(|_| drop(db.range(key..).next().unwrap().unwrap()));
+        db.settle().unwrap();
+    }
+    assert_eq!((runs_at(&db, &key), merges(&db)), (runs, before));
+    let counts = db.stats().counts;
+    assert!(counts.rent_paid_ns > 0 && counts.rent_spent_ns == 0, "{counts:?}");
+}
+
+#[test]
 fn gets_buy_merges_and_come_to_rest() {
-    let db = db_of_runs();
+    let db = db_of_runs(true);
     // These keys were written once, so gets search many newer runs in vain.
     let get_all = || {
         (KEYS / 3..KEYS).map(key).for_each(|key| assert!(db.get(key).unwrap().is_some()));

@@ -562,28 +562,41 @@ fn a_rotation_that_cannot_create_the_next_log_leaves_the_old_one_in_use() {
     }
 }
 
-#[test]
-fn where_logs_go_unused_few_are_asked_to_tell() {
+/// A writer in log 2 whose logs keep places from then on.
+fn telling_bench() -> Bench {
     let mut bench = Bench::new();
     bench.writer.rotate(FileId(2), false).unwrap();
     bench.writer.tell_places();
-    // Writes logs up to log `until`, each forgotten before the next but one. Returns the logs that kept places.
-    let mut told = |until: u64, used: bool| {
-        let mut told = Vec::new();
-        while bench.writer.id().0 < until {
-            let id = bench.writer.id();
-            bench.put(100).unwrap();
-            bench.writer.rotate(FileId(id.0 + 1), false).unwrap();
-            bench.sync();
-            let closed: Vec<FileId> = bench.sync.closed().into_iter().map(|log| log.0).collect();
-            assert!(closed.is_empty() || closed == [id]);
+    bench
+}
+
+/// Writes logs up to log `until`, each forgotten before the next but one. Calls `flush` after each with its number, if it kept places. Returns
+/// the logs that kept places.
+fn logs_that_told(bench: &mut Bench, until: u64, flush: impl Fn(&Bench, &[FileId])) -> Vec<u64> {
+    let mut told = Vec::new();
+    while bench.writer.id().0 < until {
+        let id = bench.writer.id();
+        bench.put(100).unwrap();
+        bench.writer.rotate(FileId(id.0 + 1), false).unwrap();
+        bench.sync();
+        let closed: Vec<FileId> = bench.sync.closed().into_iter().map(|log| log.0).collect();
+        assert!(closed.is_empty() || closed == [id]);
+        flush(bench, &closed);
+        told.extend(closed.into_iter().map(|id| id.0));
+        drop(bench.sync.forget_below(FileId(id.0 + 1)));
+    }
+    told
+}
+
+#[test]
+fn where_logs_go_unused_few_are_asked_to_tell() {
+    let mut bench = telling_bench();
+    let mut told = |until, used| {
+        logs_that_told(&mut bench, until, |bench, closed| {
             if used {
-                bench.sync.are_used(&closed);
+                bench.sync.are_used(closed);
             }
-            told.extend(closed.into_iter().map(|id| id.0));
-            drop(bench.sync.forget_below(FileId(id.0 + 1)));
-        }
-        told
+        })
     };
     // Log 10 was begun before the eighth unused log, log 9, was forgotten.
     assert_eq!(told(40, false), [2, 3, 4, 5, 6, 7, 8, 9, 10, 17, 25, 33]);
@@ -595,32 +608,16 @@ fn where_logs_go_unused_few_are_asked_to_tell() {
 /// The list of places costs each put, so no log keeps one where no flush can use it.
 #[test]
 fn where_logs_of_flushes_are_large_none_tells() {
-    let mut bench = Bench::new();
-    bench.writer.rotate(FileId(2), false).unwrap();
-    bench.writer.tell_places();
-    // Writes logs up to log `until`, each taken by a flush with logs of `log_bytes`. Returns the logs that kept places.
-    let mut told = |until: u64, log_bytes: u64| {
-        let mut told = Vec::new();
-        while bench.writer.id().0 < until {
-            let id = bench.writer.id();
-            bench.put(100).unwrap();
-            bench.writer.rotate(FileId(id.0 + 1), false).unwrap();
-            bench.sync();
-            told.extend(bench.sync.closed().into_iter().map(|log| log.0.0));
-            bench.sync.flush_took(log_bytes);
-            drop(bench.sync.forget_below(FileId(id.0 + 1)));
-        }
-        told
-    };
+    let mut bench = telling_bench();
+    let mut told =
+        |until, log_bytes| logs_that_told(&mut bench, until, |bench, _| bench.sync.flush_took(log_bytes));
     // Log 4 was begun before the second large flush was noted.
     assert_eq!(told(30, MOST_FLUSH_LOG_BYTES + 1), [2, 3, 4], "none of the others, not one in eight");
     // Log 31 was begun before a flush of small logs was noted.
     assert_eq!(told(33, MOST_FLUSH_LOG_BYTES), [32]);
 
     // A log that is too large by itself drops its list.
-    let mut bench = Bench::new();
-    bench.writer.rotate(FileId(2), false).unwrap();
-    bench.writer.tell_places();
+    let mut bench = telling_bench();
     bench.put(MOST_FLUSH_LOG_BYTES as usize / 2).unwrap();
     bench.writer.rotate(FileId(3), false).unwrap();
     bench.put(MOST_FLUSH_LOG_BYTES as usize).unwrap();

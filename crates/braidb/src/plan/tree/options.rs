@@ -67,6 +67,8 @@ pub struct TreeOptions {
     pub guards: Guards,
     /// Whether samples tell how much the runs of a cell overlap.
     pub asks_overlap: bool,
+    /// Whether readers buy merges.
+    pub buys_merges: bool,
     /// Operations after which a tombstone goes down, and the rest of a nearly dead table is rewritten.
     pub cold_ops: u64,
 }

@@ -37,6 +37,9 @@ pub struct EngineArgs {
     /// Whether samples tell how much the runs of a cell overlap [default: the engine's]
     #[arg(long, value_name = "BOOL")]
     pub overlap_samples: Option<bool>,
+    /// Whether readers buy merges [default: the engine's]
+    #[arg(long, value_name = "BOOL")]
+    pub merges_for_readers: Option<bool>,
     /// How memory is kept small until it is flushed: `none` is one skiplist, `basic` merges indices of flat segments, `eager` drops all
     /// superseded versions at once, and `adaptive` where they are 20 in a hundred [default: the engine's]
     #[arg(long, value_parser = memory_policy)]
@@ -132,6 +135,7 @@ impl EngineArgs {
             let tuning = given(tuning, self.memory, Tuning::memory_policy);
             let tuning = given(tuning, self.hot_keys_percent, Tuning::hot_keys_percent);
             let tuning = given(tuning, self.overlap_samples, Tuning::overlap_samples);
+            let tuning = given(tuning, self.merges_for_readers, Tuning::merges_for_readers);
             let tuning = given(tuning, self.log_tables, Tuning::log_table_percent);
             let tuning = given(tuning, self.log_rewrite_percent, Tuning::log_rewrite_percent);
             let tuning =

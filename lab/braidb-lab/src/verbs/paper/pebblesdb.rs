@@ -64,7 +64,9 @@ const LEVELED: &str = "leveled";
 const SAMPLED: &str = "sampled, 8 runs";
 
 const CONFIGURATIONS: [Configuration; 4] = [
-    configuration(LEVELED, &TITLES, |options| shared(options).tuning(|tuning| tuning.max_runs_per_guard(1))),
+    configuration(LEVELED, &TITLES, |options| {
+        shared(options).tuning(|tuning| tuning.max_runs_per_guard(1).overlap_samples(false))
+    }),
     configuration("8 runs", &TITLES, shared),
     configuration("4 runs", &TITLES, |options| shared(options).tuning(|tuning| tuning.max_runs_per_guard(4))),
     configuration(SAMPLED, &TITLES, |options| shared(options).tuning(|tuning| tuning.guards(SAMPLED_GUARDS))),

@@ -82,7 +82,7 @@ impl Merge {
 impl Planner<'_> {
     /// The merge or move with the most rent for its price, if its rent has reached the price.
     pub(super) fn purchase(&self) -> Option<Plan> {
-        if !self.now.may_buy {
+        if !self.options.buys_merges || !self.now.may_buy {
             return None;
         }
         if let Some(plan) = self.purchase_of_l0() {

@@ -50,8 +50,8 @@ fn l0_in_question<'a>(version: &'a Version, options: &TreeOptions) -> Option<&'a
     is_asked.then_some(l0)
 }
 
-/// Whether tables of L0 are to go down, by a merge if need be. The head of the file has the rule. A cell that was not asked yet waits: it
-/// is asked before the next plan, and 6 tables wait for no answer.
+/// Whether tables of L0 are to go down, by a merge if need be. The head of the file has the rule. L0 waits while it was
+/// not asked since its last change. With 6 tables it waits for no answer.
 pub fn is_l0_due(l0: &Cell, options: &TreeOptions) -> bool {
     let waiting = options.l0_waiting_tables();
     match l0.answer() {

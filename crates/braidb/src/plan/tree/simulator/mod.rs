@@ -111,6 +111,7 @@ impl Simulator {
             max_runs: [max_runs; LEVELS],
             guards,
             asks_overlap: true,
+            buys_merges: true,
             cold_ops: 50_000,
         };
         let store = TableStore::detached(Arc::new(RealFs), Path::new("nowhere"));
