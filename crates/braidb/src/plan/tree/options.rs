@@ -22,7 +22,7 @@ pub enum Guards {
     /// Guards are placed so that cells have about the same size.
     Balanced,
     /// Guards are keys whose hash ends in enough one bits: `top_level_bits` for L1, `bit_decrement` fewer for each deeper level
-    /// (PebblesDB, section 4.4).
+    /// (PebblesDB, section 4.5).
     Sampled {
         /// From 1 to 60. 27 suits 100 million keys; with too many, cells stay large.
         top_level_bits: u32,
