@@ -132,6 +132,17 @@ fn reading_without_writing() -> Result<()> {
 }
 
 #[test]
+fn whole_ranges() -> Result<()> {
+    let dir = Scratch::new("ranges");
+    let db = Db::open(&*dir)?;
+    db.put("2026-10-07/event", "old")?;
+    db.put("2026-11-01/event", "new")?;
+    db.excise(["2026-10-01".."2026-11-01"])?;
+    assert_eq!(db.iter().count(), 1);
+    Ok(())
+}
+
+#[test]
 fn backup() -> Result<()> {
     let root = Scratch::new("backup");
     let (live, monday) = (root.join("live"), root.join("monday"));

@@ -5,6 +5,7 @@ use crate::model::{State, show, show_bytes};
 use crate::workload::{Bytes, COUNTER_KEY, Change, FAMILIES, Span};
 use braidb::{ColumnFamily, Db, Durability, Iter, Snapshot, Value, WriteBatch};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 /// Why a read has no result.
 #[derive(Debug)]
@@ -136,12 +137,44 @@ impl Client {
         }
     }
 
+    /// Takes all entries out of ranges of a family.
+    pub fn excise(&self, family: usize, spans: &[Span]) -> Result<(), braidb::Error> {
+        let bounds = spans.iter().map(|span| match span {
+            Span::All => (Bound::Unbounded, Bound::Unbounded),
+            Span::Range(low, high) => (low.clone(), high.clone()),
+            Span::Prefix(_) => unreachable!("no workload excises a prefix"),
+        });
+        match family {
+            0 => self.db.excise(bounds),
+            _ => self.family(family).excise(bounds),
+        }
+    }
+
+    /// Compacts a range of a family.
+    pub fn compact_range(&self, family: usize, span: &Span) -> Result<(), braidb::Error> {
+        let Span::Range(low, high) = span else { unreachable!("only ranges are compacted") };
+        match family {
+            0 => self.db.compact_range((low.clone(), high.clone())),
+            _ => self.family(family).compact_range((low.clone(), high.clone())),
+        }
+    }
+
     /// Reads every family forward, backward and key by key, and compares the three results. `probes` are further keys to get,
     /// which may be absent.
     pub fn read_all(&self, snapshot: Option<&Snapshot>, probes: &[Bytes]) -> Result<State, Trouble> {
+        self.read_families(snapshot, probes, |_| true)
+    }
+
+    /// As [`Client::read_all`], of the families alone that `wanted` names. The others count as empty.
+    pub fn read_families(
+        &self,
+        snapshot: Option<&Snapshot>,
+        probes: &[Bytes],
+        wanted: impl Fn(usize) -> bool,
+    ) -> Result<State, Trouble> {
         let mut state = State::default();
         for (family, contents) in state.iter_mut().enumerate() {
-            if self.has(family) {
+            if self.has(family) && wanted(family) {
                 *contents = self.read_forward(family, snapshot)?;
                 self.compare_backward(family, snapshot, contents)?;
                 self.compare_gets(family, snapshot, contents, probes)?;

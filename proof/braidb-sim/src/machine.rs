@@ -145,6 +145,11 @@ impl Machine {
         set.options(self.env.clone())
     }
 
+    /// What carries out the jobs, for jobs of a judge.
+    pub fn runtime(&self) -> Arc<dyn Runtime> {
+        self.env.runtime.clone()
+    }
+
     /// Tells what the engine is doing.
     pub fn watch(&self) -> Watch {
         self.watch.clone()

@@ -4,16 +4,38 @@
 use crate::client::Client;
 use crate::model::{State, show_bytes};
 use crate::rng::Rng;
-use crate::workload::{Bytes, FAMILIES, Scan};
+use crate::workload::{Bytes, FAMILIES, Scan, Span};
 use braidb::{Cursor, Iter, Snapshot, Value};
 use std::collections::VecDeque;
 
 /// How many snapshots, and how many iterators and cursors, may be open at a time. Then the oldest one is dropped before another is opened.
 const MOST: usize = 4;
 
+/// A snapshot that is open.
+#[derive(Debug)]
+pub struct Taken {
+    pub snapshot: Snapshot,
+    /// What it must show.
+    pub state: State,
+    /// The ranges that were excised since, by family. Reads there must fail.
+    excised: Vec<(usize, Span)>,
+}
+
+impl Taken {
+    /// Whether a read of the key must fail.
+    pub fn lacks(&self, family: usize, key: &[u8]) -> bool {
+        self.excised.iter().any(|(of, span)| *of == family && span.contains(key))
+    }
+
+    /// Whether a scan of the span must fail.
+    pub fn lacks_some(&self, family: usize, span: &Span) -> bool {
+        self.excised.iter().any(|(of, excised)| *of == family && excised.meets(span))
+    }
+}
+
 /// The snapshots that are open.
 #[derive(Debug, Default)]
-pub struct Snapshots(Vec<(Snapshot, State)>);
+pub struct Snapshots(Vec<Taken>);
 
 impl Snapshots {
     /// Takes a snapshot. Drops the oldest one if `MOST` are open.
@@ -21,11 +43,18 @@ impl Snapshots {
         if self.0.len() == MOST {
             self.0.remove(0);
         }
-        self.0.push((client.db.snapshot(), state.clone()));
+        self.0.push(Taken { snapshot: client.db.snapshot(), state: state.clone(), excised: Vec::new() });
+    }
+
+    /// Ranges of a family were excised.
+    pub fn excised(&mut self, family: usize, spans: &[Span]) {
+        for taken in &mut self.0 {
+            taken.excised.extend(spans.iter().map(|span| (family, span.clone())));
+        }
     }
 
     /// The snapshot that `which` chooses, modulo their number.
-    pub fn choose(&self, which: u64) -> Option<&(Snapshot, State)> {
+    pub fn choose(&self, which: u64) -> Option<&Taken> {
         let count = self.0.len() as u64;
         (count > 0).then(|| &self.0[(which % count) as usize])
     }
@@ -43,8 +72,7 @@ impl Snapshots {
         self.0.clear();
     }
 
-    /// All snapshots, each with the state that it must show.
-    pub fn iter(&self) -> impl Iterator<Item = &(Snapshot, State)> {
+    pub fn iter(&self) -> impl Iterator<Item = &Taken> {
         self.0.iter()
     }
 }

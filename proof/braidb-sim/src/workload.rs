@@ -47,6 +47,40 @@ pub enum Span {
 }
 
 impl Span {
+    /// Whether some possible key lies in both spans.
+    pub fn meets(&self, other: &Span) -> bool {
+        let ends = [self, other].map(Span::half_open);
+        let [Some((low, end)), Some((other_low, other_end))] = ends else { return false };
+        let begins_in_time = |low: &Vec<u8>, end: &Option<Vec<u8>>| end.as_ref().is_none_or(|end| low < end);
+        begins_in_time(&low, &other_end) && begins_in_time(&other_low, &end)
+    }
+
+    /// The first possible key, and the first one behind the span if there is one; `None` for a span without keys.
+    fn half_open(&self) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+        let behind = |key: &[u8]| [key, &[0]].concat();
+        let (low, end) = match self {
+            Span::All => (Vec::new(), None),
+            Span::Prefix(prefix) => {
+                let last = prefix.iter().rposition(|&byte| byte < u8::MAX);
+                let end = last.map(|last| [&prefix[..last], &[prefix[last] + 1]].concat());
+                (prefix.clone(), end)
+            }
+            Span::Range(low, high) => (
+                match low {
+                    Bound::Included(low) => low.clone(),
+                    Bound::Excluded(low) => behind(low),
+                    Bound::Unbounded => Vec::new(),
+                },
+                match high {
+                    Bound::Included(high) => Some(behind(high)),
+                    Bound::Excluded(high) => Some(high.clone()),
+                    Bound::Unbounded => None,
+                },
+            ),
+        };
+        end.as_ref().is_none_or(|end| low < *end).then_some((low, end))
+    }
+
     /// Whether the span contains `key`.
     pub fn contains(&self, key: &[u8]) -> bool {
         match self {
@@ -109,6 +143,15 @@ pub enum Op {
         entries: usize,
         at_once: bool,
     },
+    /// Takes all entries out of ranges of a family. None of the ranges has [`COUNTER_KEY`] in the default family.
+    Excise {
+        family: usize,
+        spans: Vec<Span>,
+    },
+    CompactRange {
+        family: usize,
+        span: Span,
+    },
     TakeSnapshot,
     DropSnapshot(u64),
     Persist(Durability),
@@ -138,6 +181,8 @@ impl Op {
             Op::StepIter { .. } => "iterator steps",
             Op::DropIter(_) => "iterator drop",
             Op::Pop { .. } => "pop",
+            Op::Excise { .. } => "excise",
+            Op::CompactRange { .. } => "compact of a range",
             Op::TakeSnapshot => "snapshot",
             Op::DropSnapshot(_) => "snapshot drop",
             Op::Persist(_) => "persist",
@@ -236,6 +281,10 @@ pub struct Workload {
     pops: Rng,
     /// One operation in this many is a pop.
     pop_every: u64,
+    /// Draws excises and compacts of ranges, as `pops` draws pops.
+    ranges: Rng,
+    /// One operation in this many is an excise, or a compact of a range.
+    range_every: u64,
 }
 
 impl Workload {
@@ -270,9 +319,13 @@ impl Workload {
         ];
         let mut pops = rng.clone().fork();
         let pop_every = pops.pick(&[5, 20, 100]);
+        let mut ranges = pops.clone().fork();
+        let range_every = ranges.pick(&[15, 60, 300, 3_000]);
         Workload {
             pops,
             pop_every,
+            ranges,
+            range_every,
             rng,
             keys,
             families,
@@ -300,6 +353,9 @@ impl Workload {
                 entries: self.pops.between(1, 12) as usize,
                 at_once: self.pops.one_in(3),
             };
+        }
+        if self.ranges.one_in(self.range_every) {
+            return self.draw_range_op();
         }
         self.drawn += 1;
         match self.rng.weighted(&self.weights) {
@@ -352,6 +408,39 @@ impl Workload {
             Kind::Reopen => Op::Reopen { close: self.rng.one_in(2) },
             Kind::Crash => Op::Crash(self.rng.pick(&CRASHES)),
         }
+    }
+
+    fn draw_range_op(&mut self) -> Op {
+        let family = self.ranges.below(self.families as u64) as usize;
+        if self.ranges.one_in(4) {
+            return Op::CompactRange { family, span: self.draw_whole_range(0) };
+        }
+        let count = self.ranges.weighted(&[(6, 1), (2, 2), (1, 3)]);
+        Op::Excise { family, spans: (0..count).map(|_| self.draw_whole_range(family)).collect() }
+    }
+
+    /// A range of a family behind [`COUNTER_KEY`], if the family has it. Some ranges have no keys.
+    fn draw_whole_range(&mut self, family: usize) -> Span {
+        let mut key = || {
+            let index = self.ranges.below(self.keys.len() as u64) as usize;
+            self.keys[index].to_vec()
+        };
+        let (mut low, mut high) = (key(), key());
+        if low > high && !self.ranges.one_in(8) {
+            std::mem::swap(&mut low, &mut high);
+        }
+        let low = match self.ranges.below(4) {
+            _ if family == 0 && *low <= *COUNTER_KEY => Bound::Excluded(COUNTER_KEY.to_vec()),
+            0 if family > 0 => Bound::Unbounded,
+            0 | 1 => Bound::Excluded(low),
+            _ => Bound::Included(low),
+        };
+        let high = match self.ranges.below(6) {
+            0 => Bound::Unbounded,
+            1..4 => Bound::Excluded(high),
+            _ => Bound::Included(high),
+        };
+        Span::Range(low, high)
     }
 
     fn draw_family(&mut self) -> usize {
@@ -489,6 +578,17 @@ mod tests {
         };
         assert_eq!(ops(3), ops(3));
         assert_ne!(ops(3), ops(4));
+    }
+
+    #[test]
+    fn spans_meet_where_a_key_lies_in_both() {
+        let range =
+            |low: &str, high: &str| Span::Range(Bound::Included(low.into()), Bound::Excluded(high.into()));
+        let prefix = |prefix: &[u8]| Span::Prefix(prefix.to_vec());
+        assert!(range("a", "c").meets(&range("b", "d")) && !range("a", "b").meets(&range("b", "d")));
+        assert!(prefix(b"b").meets(&range("bz", "d")) && !prefix(b"b").meets(&range("c", "d")));
+        assert!(prefix(b"\xff\xff").meets(&Span::All) && !prefix(b"b").meets(&range("d", "a")));
+        assert!(Span::All.meets(&range("a", "b")) && !Span::All.meets(&range("b", "b")));
     }
 
     #[test]

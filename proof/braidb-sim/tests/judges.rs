@@ -50,6 +50,8 @@ fn model_with_random_options() {
         "stalls",
         "scans of kept versions that paid",
         "values held",
+        "entries excised",
+        "compact of a range",
     ] {
         assert!(tally.get(what) > 0, "no {what}: {tally}");
     }
@@ -156,9 +158,19 @@ fn transactions_interleaved() {
     for preset in [Preset::Random, Preset::Guards, Preset::TinyFiles, Preset::ShortLogs] {
         tally.merge(&judge(Case { ops: 1_500, ..Case::new(Judge::Transactions, 1, preset) }, 3));
     }
-    for what in ["commits", "conflicts", "bursts", "overlay commits", "overlay steps", "reopenings", "keys"] {
+    for what in [
+        "commits",
+        "conflicts",
+        "bursts",
+        "overlay commits",
+        "overlay steps",
+        "reopenings",
+        "keys",
+        "excises",
+    ] {
         assert!(tally.get(what) > 20, "few {what}: {tally}");
     }
+    assert!(tally.get("puts within an excise") > 0, "{tally}");
 }
 
 #[test]

@@ -68,6 +68,10 @@ pub enum Error {
     ReadOnly { path: PathBuf },
     /// Another write changed what the transaction had read, or may have. Nothing was written. Begin the transaction again; `Db::transact` does.
     Conflict,
+    /// A page of entries ends within the entry at this byte. Nothing of the page was taken.
+    InvalidPage { offset: usize },
+    /// The snapshot is older than an excise of keys that it was to read. Nothing was read. Other keys can still be read; a new snapshot reads all.
+    Excised,
     /// The database was closed.
     Closed,
     /// A cursor was asked of an iterator that has ended, and so has released the moment that it read. Make the cursor of a new iterator.
@@ -235,6 +239,14 @@ impl fmt::Display for Error {
                 f,
                 "another write changed what the transaction had read, and nothing was written; begin the transaction again, or use \
                  `Db::transact`, which does"
+            ),
+            Error::InvalidPage { offset } => write!(
+                f,
+                "the page of entries ends within the entry at byte {offset}; each entry has two lengths of 4 bytes, its key and its value"
+            ),
+            Error::Excised => write!(
+                f,
+                "the snapshot is older than an excise of keys that it was to read; take a new snapshot, or read other keys"
             ),
             Error::Closed => write!(f, "the database was closed"),
             Error::Ended => write!(

@@ -54,6 +54,26 @@ impl Span {
     /// All possible keys.
     pub const ALL: Span = Span { low: Vec::new(), end: None };
 
+    /// The keys between two bounds; `None` if there are none.
+    pub fn between((low, high): (Bound<&[u8]>, Bound<&[u8]>)) -> Option<Span> {
+        let behind = |key: &[u8]| [key, &[0]].concat();
+        let low = match low {
+            Bound::Unbounded => Vec::new(),
+            Bound::Included(low) => low.to_vec(),
+            Bound::Excluded(low) => behind(low),
+        };
+        let end = match high {
+            Bound::Unbounded => None,
+            Bound::Included(high) => Some(behind(high)),
+            Bound::Excluded(high) => Some(high.to_vec()),
+        };
+        (end.as_ref().is_none_or(|end| low < *end)).then_some(Span { low, end })
+    }
+
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.low.as_slice() <= key && self.end.as_ref().is_none_or(|end| key < end.as_slice())
+    }
+
     pub fn overlaps(&self, other: &Span) -> bool {
         let ends_before = |a: &Span, b: &Span| a.end.as_ref().is_some_and(|end| *end <= b.low);
         !ends_before(self, other) && !ends_before(other, self)

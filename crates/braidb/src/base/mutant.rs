@@ -135,6 +135,13 @@ pub const ALL: &[(&str, &str)] = &[
     ("checkpoint_named_before_tiers", "22: a checkpoint is named once its slow directories are its tiers"),
     ("linked_file_punched", "22: a file with several names is not punched"),
     ("read_only_changes_files", "23: an open that only reads changes nothing"),
+    (
+        "excise_forgets_the_log",
+        "24: an excise leaves no excised entry in memory or in a log that is replayed",
+    ),
+    ("excise_cuts_one_key_off", "24: an excise takes the keys of its ranges and no others"),
+    ("excise_beside_a_merge", "24: no job carries entries through an excise"),
+    ("excise_takes_newer_puts", "24: an excise takes nothing that was written behind its switch"),
     ("own_write_unread", "21: a transaction reads its own writes"),
     ("write_back_waits_for_memory", "16: what frees memory does not wait for memory"),
     (

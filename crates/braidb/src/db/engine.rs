@@ -9,6 +9,7 @@ use super::turns::Turns;
 use crate::base::durability::Durability;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, FileId, SeqNo};
+use crate::base::key::Span;
 use crate::base::report::RecoveryReport;
 use crate::base::value::Value;
 use crate::cache::BlockCache;
@@ -22,6 +23,7 @@ use crate::table::Reason;
 use crate::version::state::ValueFile;
 use crate::version::table_file::TableFile;
 use crate::version::{Level, Slice, Version};
+use crate::visible::excised::AsOf;
 use crate::visible::snapshots::Snapshots;
 use crate::write::queue::Committed;
 use crate::write::{Check, CommitQueue, Shared};
@@ -88,6 +90,13 @@ impl Engine {
 
     pub fn snapshots(&self) -> &Snapshots {
         &self.shared.snapshots
+    }
+
+    /// Registers a reader of this moment with the snapshots.
+    pub fn register_snapshot(&self) -> AsOf {
+        let seq = self.shared.snapshots.register();
+        // Later than the number: an excise between the two is before the snapshot.
+        AsOf { seq, excises: self.shared.view.load().excises }
     }
 
     pub fn durability(&self) -> Durability {
@@ -179,8 +188,8 @@ impl Engine {
         })
     }
 
-    pub fn get(&self, family: FamilyId, key: &[u8], at: Option<SeqNo>) -> Result<Option<Value>> {
-        self.look_up(family, at, |view, at, weight| read::get(view, key, at, weight))
+    pub fn get(&self, family: FamilyId, key: &[u8], as_of: Option<AsOf>) -> Result<Option<Value>> {
+        self.look_up(family, key, as_of, |view, at, weight| read::get(view, key, at, weight))
     }
 
     /// The values of `keys` at one moment.
@@ -188,37 +197,41 @@ impl Engine {
         &self,
         family: FamilyId,
         keys: &[&[u8]],
-        at: Option<SeqNo>,
+        as_of: Option<AsOf>,
     ) -> Result<Vec<Option<Value>>> {
-        let (view, at) = match at {
-            Some(at) => (self.view()?, at),
+        let (view, at) = match as_of {
+            Some(as_of) => (self.view()?, as_of.seq),
             // A number that no job knows suffices for one key alone: a job may drop what another key's get would see.
             None => self.view_with_number()?,
         };
         let weight = || read::weight(self.shared.counters.gets.next());
-        let outcome = read::get_many(&view.families[family.0 as usize], keys, at, weight);
+        let of_family = &view.families[family.0 as usize];
+        let checked = keys.iter().try_for_each(|key| of_family.excised.check_key(key, as_of));
+        let outcome = checked.and_then(|()| read::get_many(of_family, keys, at, weight));
         drop(view);
         self.reader_ended();
         outcome
     }
 
-    pub fn contains(&self, family: FamilyId, key: &[u8], at: Option<SeqNo>) -> Result<bool> {
-        self.look_up(family, at, |view, at, weight| read::contains(view, key, at, weight))
+    pub fn contains(&self, family: FamilyId, key: &[u8], as_of: Option<AsOf>) -> Result<bool> {
+        self.look_up(family, key, as_of, |view, at, weight| read::contains(view, key, at, weight))
     }
 
     #[inline]
     fn look_up<T>(
         &self,
         family: FamilyId,
-        at: Option<SeqNo>,
+        key: &[u8],
+        as_of: Option<AsOf>,
         read: impl FnOnce(&FamilyView, SeqNo, u64) -> Result<T>,
     ) -> Result<T> {
         self.shared.health.check_open()?;
         let weight = read::weight(self.shared.counters.gets.next());
         // View first, number second (rule 8): each write that the number covers is in this view, or is newer than this get.
         let view = self.shared.view.load();
-        let at = at.unwrap_or_else(|| self.shared.snapshots.visible());
-        let outcome = read(&view.families[family.0 as usize], at, weight);
+        let at = as_of.map_or_else(|| self.shared.snapshots.visible(), |as_of| as_of.seq);
+        let of_family = &view.families[family.0 as usize];
+        let outcome = of_family.excised.check_key(key, as_of).and_then(|()| read(of_family, at, weight));
         drop(view);
         self.jobs.act_on_rent();
         outcome
@@ -267,7 +280,16 @@ impl Engine {
 
     pub fn compact(&self, progress: &mut dyn FnMut(u64)) -> Result<()> {
         self.jobs.flush()?;
-        self.jobs.compact(progress)
+        self.jobs.compact(None, progress)
+    }
+
+    pub fn compact_range(&self, family: FamilyId, span: Span) -> Result<()> {
+        self.jobs.flush()?;
+        self.jobs.compact(Some((family, span)), &mut |_| {})
+    }
+
+    pub fn excise(&self, family: FamilyId, spans: Vec<Span>) -> Result<()> {
+        self.jobs.excise(family, spans)
     }
 
     pub fn evacuate(&self, path: &Path, progress: impl FnMut(u64)) -> Result<()> {

@@ -7,10 +7,11 @@ use super::iter::Iter;
 use super::snapshot::Snapshot;
 use crate::base::durability::Durability;
 use crate::base::error::Result;
-use crate::base::ids::{FamilyId, SeqNo};
+use crate::base::ids::FamilyId;
 use crate::base::key::prefix_bounds;
 use crate::base::value::Value;
 use crate::read::{self, RangeEstimate};
+use crate::visible::excised::AsOf;
 
 impl Db {
     /// Sets `key` to `value` in the default family. The [`Durability`] of the options says what success promises.
@@ -401,21 +402,21 @@ impl Db {
         &self,
         family: FamilyId,
         keys: &[impl AsRef<[u8]>],
-        at: Option<SeqNo>,
+        as_of: Option<AsOf>,
     ) -> Result<Vec<Option<Value>>> {
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
-        self.engine()?.get_many(family, &keys, at)
+        self.engine()?.get_many(family, &keys, as_of)
     }
 
     pub(crate) fn contains_at(&self, family: FamilyId, key: &[u8]) -> Result<bool> {
         self.engine()?.contains(family, key, None)
     }
 
-    pub(crate) fn get_as_of(&self, family: FamilyId, key: &[u8], at: SeqNo) -> Result<Option<Value>> {
-        self.engine()?.get(family, key, Some(at))
+    pub(crate) fn get_as_of(&self, family: FamilyId, key: &[u8], as_of: AsOf) -> Result<Option<Value>> {
+        self.engine()?.get(family, key, Some(as_of))
     }
 
-    pub(crate) fn range_at(&self, family: FamilyId, bounds: Bounds, at: Option<SeqNo>) -> Iter {
-        Iter::new(self, family, bounds, at)
+    pub(crate) fn range_at(&self, family: FamilyId, bounds: Bounds, as_of: Option<AsOf>) -> Iter {
+        Iter::new(self, family, bounds, as_of)
     }
 }

@@ -7,9 +7,10 @@ use super::database::Db;
 use super::keys::Keys;
 use super::range_view::RangeView;
 use crate::base::error::{Error, Result};
-use crate::base::ids::{FamilyId, SeqNo};
+use crate::base::ids::FamilyId;
 use crate::base::value::Value;
 use crate::read::{Backward, Forward};
+use crate::visible::excised::AsOf;
 use std::fmt;
 use std::iter::FusedIterator;
 use std::mem;
@@ -49,8 +50,8 @@ struct Walk {
 }
 
 impl Iter {
-    pub(crate) fn new(db: &Db, family: FamilyId, bounds: Bounds, at: Option<SeqNo>) -> Iter {
-        match RangeView::new(db, family, bounds, at) {
+    pub(crate) fn new(db: &Db, family: FamilyId, bounds: Bounds, as_of: Option<AsOf>) -> Iter {
+        match RangeView::new(db, family, bounds, as_of) {
             Ok(range) => Iter::over(range),
             Err(error) => Iter::failed(error),
         }

@@ -7,10 +7,11 @@ use super::overlay_iter::OverlayIter;
 use super::staged::Staged;
 use crate::base::durability::Durability;
 use crate::base::error::Result;
-use crate::base::ids::{FamilyId, SeqNo};
+use crate::base::ids::FamilyId;
 use crate::base::key::prefix_bounds;
 use crate::base::value::Value;
 use crate::log::EncodedBatch;
+use crate::visible::excised::AsOf;
 use braidb_storage::locks::{Mutex, RwLock};
 use std::fmt;
 use std::sync::Arc;
@@ -237,8 +238,8 @@ impl Overlay {
         }
     }
 
-    /// The entries of the overlay now, over the database at `at`, or now.
-    pub(super) fn range_at(&self, family: FamilyId, bounds: Bounds, at: Option<SeqNo>) -> OverlayIter {
+    /// The entries of the overlay now, over the database at the moment of a snapshot, or now.
+    pub(super) fn range_at(&self, family: FamilyId, bounds: Bounds, as_of: Option<AsOf>) -> OverlayIter {
         if let Err(error) = self.db.engine() {
             return OverlayIter::failed(error);
         }
@@ -247,7 +248,7 @@ impl Overlay {
         let current = self.staged.read();
         let staged = current.clone();
         let moment = staged.write().show();
-        let base = self.db.range_at(family, bounds.clone(), at);
+        let base = self.db.range_at(family, bounds.clone(), as_of);
         drop(current);
         OverlayIter::new(&self.db, base, staged, moment, family, bounds)
     }

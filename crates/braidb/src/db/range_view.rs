@@ -4,8 +4,10 @@ use super::bounds::Bounds;
 use super::database::Db;
 use crate::base::error::Result;
 use crate::base::ids::{FamilyId, SeqNo};
+use crate::base::key::Span;
 use crate::memory::view::{FamilyView, View};
 use crate::read::{Passed, ScanContext};
+use crate::visible::excised::AsOf;
 use std::mem;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -24,23 +26,28 @@ pub struct RangeView {
 
 impl RangeView {
     /// Takes the view and its number (rule 8). The view pins all files and memory that walks need. A range without keys takes no view.
-    pub fn new(db: &Db, family: FamilyId, bounds: Bounds, at: Option<SeqNo>) -> Result<RangeView> {
+    pub fn new(db: &Db, family: FamilyId, bounds: Bounds, as_of: Option<AsOf>) -> Result<RangeView> {
         let engine = db.engine()?;
         if is_empty_range(&bounds) {
-            return Ok(RangeView {
-                db: db.clone(),
-                view: None,
-                family,
-                is_partial: false,
-                at: at.unwrap_or(0),
-                bounds,
-            });
+            let at = as_of.map_or(0, |as_of| as_of.seq);
+            return Ok(RangeView { db: db.clone(), view: None, family, is_partial: false, at, bounds });
         }
-        let (view, at) = match at {
-            Some(at) => (engine.view()?, at),
+        let (view, at) = match as_of {
+            Some(as_of) => (engine.view()?, as_of.seq),
             None => engine.view_with_number()?,
         };
-        Ok(RangeView { db: db.clone(), view: Some(view), family, is_partial: false, at, bounds })
+        let range = RangeView { db: db.clone(), view: Some(view), family, is_partial: false, at, bounds };
+        range.check_excised(as_of)?;
+        Ok(range)
+    }
+
+    /// Fails if keys of the range were excised after the moment.
+    fn check_excised(&self, as_of: Option<AsOf>) -> Result<()> {
+        let (Some(as_of), Some(family)) = (as_of, self.of_family()) else { return Ok(()) };
+        match Span::between((self.low(), self.high())) {
+            Some(span) => family.excised.check_span(&span, Some(as_of)),
+            None => Ok(()),
+        }
     }
 
     /// A range of a view that has all slices of the range, and maybe no others.

@@ -125,7 +125,7 @@ impl Salvage {
         let shown = &mut view.families[family];
         shown.version =
             Arc::new(shown.version.only(|slice| read::touches(&slice.range, &bounds.0, &bounds.1)));
-        Iter::over(RangeView::of_part(&self.db, Arc::new(view), self.family, bounds, snapshot.seq()))
+        Iter::over(RangeView::of_part(&self.db, Arc::new(view), self.family, bounds, snapshot.as_of().seq))
     }
 
     /// The next item, or the error that ends the walk.

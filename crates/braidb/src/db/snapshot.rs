@@ -5,12 +5,14 @@ use super::database::Db;
 use super::family::ColumnFamily;
 use super::iter::Iter;
 use crate::base::error::Result;
-use crate::base::ids::{FamilyId, SeqNo};
+use crate::base::ids::FamilyId;
 use crate::base::key::prefix_bounds;
 use crate::base::value::Value;
+use crate::visible::excised::AsOf;
 use std::fmt;
 
 /// The database as it was when [`Db::snapshot`] was called. It keeps old versions from being dropped until its last clone is dropped.
+/// Only [`Db::excise`] drops them: reads in its ranges then fail with [`Error::Excised`](crate::Error::Excised).
 ///
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("braidb-doc-snapshot-{}", std::process::id()));
@@ -26,33 +28,34 @@ use std::fmt;
 /// ```
 pub struct Snapshot {
     db: Db,
-    seq: SeqNo,
+    as_of: AsOf,
 }
 
 impl Snapshot {
     pub(crate) fn new(db: Db) -> Snapshot {
         // In a forked child all reads of the snapshot fail, so its number does not matter.
-        let seq = db.engine().map_or(0, |engine| engine.snapshots().register());
-        Snapshot { db, seq }
+        let nothing = AsOf { seq: 0, excises: 0 };
+        let as_of = db.engine().map_or(nothing, |engine| engine.register_snapshot());
+        Snapshot { db, as_of }
     }
 
-    pub(super) fn seq(&self) -> SeqNo {
-        self.seq
+    pub(super) fn as_of(&self) -> AsOf {
+        self.as_of
     }
 
     /// The value of `key` in the default family at the moment of the snapshot.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        self.db.get_as_of(FamilyId::DEFAULT, key.as_ref(), self.seq)
+        self.db.get_as_of(FamilyId::DEFAULT, key.as_ref(), self.as_of)
     }
 
     /// The value of `key` in `family` at the moment of the snapshot.
     pub fn get_in(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        self.db.get_as_of(family.check_of(&self.db)?, key.as_ref(), self.seq)
+        self.db.get_as_of(family.check_of(&self.db)?, key.as_ref(), self.as_of)
     }
 
     /// The values of `keys` in the default family at the moment of the snapshot, as [`Db::get_many`] returns them.
     pub fn get_many(&self, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Option<Value>>> {
-        self.db.get_many_at(FamilyId::DEFAULT, keys, Some(self.seq))
+        self.db.get_many_at(FamilyId::DEFAULT, keys, Some(self.as_of))
     }
 
     /// The values of `keys` in `family` at the moment of the snapshot, as [`Db::get_many`] returns them.
@@ -61,17 +64,17 @@ impl Snapshot {
         family: &ColumnFamily,
         keys: &[impl AsRef<[u8]>],
     ) -> Result<Vec<Option<Value>>> {
-        self.db.get_many_at(family.check_of(&self.db)?, keys, Some(self.seq))
+        self.db.get_many_at(family.check_of(&self.db)?, keys, Some(self.as_of))
     }
 
     /// Whether `key` had a value in the default family at the moment of the snapshot.
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.db.engine()?.contains(FamilyId::DEFAULT, key.as_ref(), Some(self.seq))
+        self.db.engine()?.contains(FamilyId::DEFAULT, key.as_ref(), Some(self.as_of))
     }
 
     /// Whether `key` had a value in `family` at the moment of the snapshot.
     pub fn contains_key_in(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.db.engine()?.contains(family.check_of(&self.db)?, key.as_ref(), Some(self.seq))
+        self.db.engine()?.contains(family.check_of(&self.db)?, key.as_ref(), Some(self.as_of))
     }
 
     /// All entries of the default family at the moment of the snapshot.
@@ -81,12 +84,12 @@ impl Snapshot {
 
     /// The entries of a range of the default family at the moment of the snapshot.
     pub fn range(&self, range: impl IntoBounds) -> Iter {
-        self.db.range_at(FamilyId::DEFAULT, range.into_bounds(), Some(self.seq))
+        self.db.range_at(FamilyId::DEFAULT, range.into_bounds(), Some(self.as_of))
     }
 
     /// The entries of the default family whose keys start with `prefix`, at the moment of the snapshot.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
-        self.db.range_at(FamilyId::DEFAULT, prefix_bounds(prefix.as_ref()), Some(self.seq))
+        self.db.range_at(FamilyId::DEFAULT, prefix_bounds(prefix.as_ref()), Some(self.as_of))
     }
 
     /// The entry with the smallest key of the default family at the moment of the snapshot.
@@ -107,7 +110,7 @@ impl Snapshot {
     /// The entries of a range of `family` at the moment of the snapshot.
     pub fn range_in(&self, family: &ColumnFamily, range: impl IntoBounds) -> Iter {
         match family.check_of(&self.db) {
-            Ok(id) => self.db.range_at(id, range.into_bounds(), Some(self.seq)),
+            Ok(id) => self.db.range_at(id, range.into_bounds(), Some(self.as_of)),
             Err(error) => Iter::failed(error),
         }
     }
@@ -115,7 +118,7 @@ impl Snapshot {
     /// The entries of `family` whose keys start with `prefix`, at the moment of the snapshot.
     pub fn prefix_in(&self, family: &ColumnFamily, prefix: impl AsRef<[u8]>) -> Iter {
         match family.check_of(&self.db) {
-            Ok(id) => self.db.range_at(id, prefix_bounds(prefix.as_ref()), Some(self.seq)),
+            Ok(id) => self.db.range_at(id, prefix_bounds(prefix.as_ref()), Some(self.as_of)),
             Err(error) => Iter::failed(error),
         }
     }
@@ -133,16 +136,16 @@ impl Snapshot {
 
 impl fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Snapshot").field("sequence", &self.seq).finish_non_exhaustive()
+        f.debug_struct("Snapshot").field("sequence", &self.as_of.seq).finish_non_exhaustive()
     }
 }
 
 impl Clone for Snapshot {
     fn clone(&self) -> Snapshot {
         if let Ok(engine) = self.db.engine() {
-            engine.snapshots().register_again(self.seq);
+            engine.snapshots().register_again(self.as_of.seq);
         }
-        Snapshot { db: self.db.clone(), seq: self.seq }
+        Snapshot { db: self.db.clone(), as_of: self.as_of }
     }
 }
 
@@ -150,7 +153,7 @@ impl Drop for Snapshot {
     fn drop(&mut self) {
         // The registry of a forked child is a copy, and a thread that is missing may hold its lock.
         if let Ok(engine) = self.db.engine() {
-            engine.snapshots().release(self.seq);
+            engine.snapshots().release(self.as_of.seq);
         }
     }
 }

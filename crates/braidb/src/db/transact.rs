@@ -11,6 +11,10 @@ use crate::base::value::Value;
 const CONFLICTS_BEFORE_TURN: u32 = 8;
 /// After this many conflicts `transact` gives up. Work that changes by a plain write what it reads conflicts each time.
 const MOST_CONFLICTS: u32 = 100;
+/// How long `transact` pauses after a conflict beside an excise: 10 ms.
+const PAUSE_US: u64 = 10_000;
+/// `transact` pauses for excises at most this many times, a minute in all. Then it counts conflicts.
+const MOST_PAUSES: u32 = 6_000;
 
 /// Gives the turn back when it is dropped.
 struct Turn<'a>(&'a Db);
@@ -82,21 +86,34 @@ impl Db {
         durability: Durability,
         mut work: impl FnMut(&Transaction) -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
-        let mut turn = None;
-        for conflicts in 1..=MOST_CONFLICTS {
+        let (mut turn, mut conflicts, mut pauses) = (None, 0, 0);
+        while conflicts < MOST_CONFLICTS {
             let engine = self.engine()?;
             // A transaction that begins before the one with the turn has committed would conflict with it.
             if turn.is_none() {
                 engine.turns.let_pass(&*engine.clock);
             }
             let transaction = self.transaction()?;
-            let done = work(&transaction)?;
-            if turn.is_none() && !transaction.is_read_only() {
-                engine.turns.let_pass(&*engine.clock);
-            }
-            match transaction.commit_with(durability) {
-                Err(Error::Conflict) => {}
-                outcome => return outcome.map(|()| done).map_err(E::from),
+            let outcome = match work(&transaction) {
+                // The transaction read what was excised since.
+                Err(_) if transaction.has_met_excised() => Err(Error::Conflict),
+                Err(error) => return Err(error),
+                Ok(done) => {
+                    if turn.is_none() && !transaction.is_read_only() {
+                        engine.turns.let_pass(&*engine.clock);
+                    }
+                    transaction.commit_with(durability).map(|()| done)
+                }
+            };
+            match outcome {
+                // The excise may concern what the transaction read. It takes as long as a flush.
+                Err(Error::Conflict) if pauses < MOST_PAUSES && engine.queue.is_excising() => {
+                    pauses += 1;
+                    engine.jobs.parts.env.runtime.pause_us(PAUSE_US);
+                    continue;
+                }
+                Err(Error::Conflict) => conflicts += 1,
+                outcome => return outcome.map_err(E::from),
             }
             if conflicts >= CONFLICTS_BEFORE_TURN && turn.is_none() && engine.turns.take(&*engine.clock) {
                 turn = Some(Turn(self));

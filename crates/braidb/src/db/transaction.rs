@@ -12,6 +12,8 @@
 //! whether readers at both numbers see the same versions (`read/unchanged.rs`). If they do, the reads are true at the newer number, and the
 //! transaction asks the queue again from there. The registered snapshot keeps the older versions for this comparison.
 //!
+//! Reads of keys that were excised since fail with `Conflict`, and so does a commit of such reads (`jobs/excise.rs`).
+//!
 //! A plain put pays one test for all this, and transactions see it like any other write. The batch is one frame of the log, so a crash leaves
 //! all of a transaction or nothing.
 
@@ -35,6 +37,7 @@ use braidb_storage::locks::Mutex;
 use std::fmt;
 use std::iter::FusedIterator;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A commit gives up after it has compared its reads 8 times, each time because other writers overran the ring of recent writes.
 const MOST_OVERRUNS: u32 = 8;
@@ -73,6 +76,8 @@ pub struct Transaction {
     snapshot: Snapshot,
     overlay: Overlay,
     reads: Mutex<ReadSet>,
+    /// A read met keys that were excised after the transaction began. So its commit would fail.
+    met_excised: AtomicBool,
 }
 
 impl Db {
@@ -96,7 +101,12 @@ impl Db {
     /// [`Closed`](crate::Error::Closed), [`Forked`](crate::Error::Forked).
     pub fn transaction(&self) -> Result<Transaction> {
         self.engine()?.check_open()?;
-        Ok(Transaction { snapshot: self.snapshot(), overlay: self.overlay(), reads: Mutex::default() })
+        Ok(Transaction {
+            snapshot: self.snapshot(),
+            overlay: self.overlay(),
+            reads: Mutex::default(),
+            met_excised: AtomicBool::new(false),
+        })
     }
 }
 
@@ -209,7 +219,7 @@ impl Transaction {
         if reads.is_empty() {
             return engine.commit_batch(&batch, None, durability);
         }
-        let check = Arc::new(Check::new(reads, self.snapshot.seq()));
+        let check = Arc::new(Check::new(reads, self.snapshot.as_of()));
         for _ in 0..MOST_OVERRUNS {
             let outcome = engine.commit_batch(&batch, Some(&check), durability);
             if !matches!(outcome, Err(Error::Conflict)) || !check.is_overrun() {
@@ -224,7 +234,9 @@ impl Transaction {
     fn compare(&self, check: &Check) -> Result<()> {
         let engine = self.overlay.db().engine()?;
         let (view, now) = engine.view_with_number()?;
-        let is_unchanged = is_unchanged(engine, &view, check.reads(), [self.snapshot.seq(), now]);
+        let before = self.snapshot.as_of();
+        // The excised ranges are checked under the commit lock (`write/queue/excising.rs`): here old and new versions are both gone.
+        let is_unchanged = is_unchanged(engine, &view, check.reads(), [before.seq, now]);
         drop(view);
         engine.reader_ended();
         if !is_unchanged? && !mutant!("change_of_tables_unseen") {
@@ -253,7 +265,7 @@ impl Transaction {
             return Ok(written);
         }
         self.note_read(family, key)?;
-        self.overlay.db().get_as_of(family, key, self.snapshot.seq())
+        self.noted(self.overlay.db().get_as_of(family, key, self.snapshot.as_of()))
     }
 
     fn contains_at(&self, family: FamilyId, key: &[u8]) -> Result<bool> {
@@ -261,7 +273,23 @@ impl Transaction {
             return Ok(written.is_some());
         }
         self.note_read(family, key)?;
-        self.overlay.db().engine()?.contains(family, key, Some(self.snapshot.seq()))
+        self.noted(self.overlay.db().engine()?.contains(family, key, Some(self.snapshot.as_of())))
+    }
+
+    /// Whether a read met keys that were excised after the transaction began.
+    pub(super) fn has_met_excised(&self) -> bool {
+        self.met_excised.load(Ordering::Relaxed)
+    }
+
+    /// Turns the error of a read of excised keys into `Conflict`, and notes it.
+    fn noted<T>(&self, read: Result<T>) -> Result<T> {
+        read.map_err(|error| match error {
+            Error::Excised => {
+                self.met_excised.store(true, Ordering::Relaxed);
+                Error::Conflict
+            }
+            error => error,
+        })
     }
 
     /// What this transaction has written to the key. Such a read does not depend on other writes.
@@ -343,9 +371,17 @@ impl<'a> TransactionIter<'a> {
         }
         let (low, high) = bounds.clone();
         let place = transaction.reads.lock().add_range(family, low, high);
-        let entries = transaction.overlay.range_at(family, bounds, Some(transaction.snapshot.seq()));
+        let entries = transaction.overlay.range_at(family, bounds, Some(transaction.snapshot.as_of()));
         let noted = Some((transaction, place));
         TransactionIter { entries, noted, front: None, back: None, has_ended: false }
+    }
+
+    /// As the transaction notes the outcome of a read.
+    fn noted<T>(&self, item: Result<T>) -> Result<T> {
+        match self.noted {
+            Some((transaction, _)) => transaction.noted(item),
+            None => item,
+        }
     }
 
     fn failed(error: Error) -> TransactionIter<'a> {
@@ -365,7 +401,7 @@ impl Iterator for TransactionIter<'_> {
     type Item = Result<(Vec<u8>, Value)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let item = self.entries.next();
+        let item = self.entries.next().map(|item| self.noted(item));
         match &item {
             Some(Ok((key, _))) => keep_key(&mut self.front, key),
             _ => self.has_ended = true,
@@ -376,7 +412,7 @@ impl Iterator for TransactionIter<'_> {
 
 impl DoubleEndedIterator for TransactionIter<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        let item = self.entries.next_back();
+        let item = self.entries.next_back().map(|item| self.noted(item));
         match &item {
             Some(Ok((key, _))) => keep_key(&mut self.back, key),
             _ => self.has_ended = true,

@@ -25,10 +25,10 @@ impl Drop for Counted<'_> {
 }
 
 /// A caller that waits until all memory is in tables.
-struct TablesWanted<'a>(&'a Jobs);
+pub(super) struct TablesWanted<'a>(&'a Jobs);
 
 impl TablesWanted<'_> {
-    fn new(jobs: &Jobs) -> TablesWanted<'_> {
+    pub fn new(jobs: &Jobs) -> TablesWanted<'_> {
         jobs.parts.queue.room().request_tables();
         TablesWanted(jobs)
     }

@@ -175,6 +175,24 @@ impl Catalog {
         self.damages.merge_ended();
     }
 
+    /// Counts an excise, and claims its ranges behind the jobs that hold them now.
+    pub(super) fn excise_began(&mut self, claims: Vec<Claim>) -> Ticket {
+        self.job_began();
+        self.claims.wait_for(claims)
+    }
+
+    /// Replaces the first claims of an excise by those of its edit.
+    pub(super) fn excise_claims(&mut self, first: Ticket, claims: Vec<Claim>) -> Ticket {
+        self.claims.release(first);
+        self.claims.wait_for(claims)
+    }
+
+    /// The excise gives back its claims and ends.
+    pub(super) fn excise_ended(&mut self, ticket: Ticket) {
+        self.claims.release(ticket);
+        self.job_ended();
+    }
+
     /// What running merges claim.
     pub(super) fn claims(&self) -> &Claims {
         &self.claims

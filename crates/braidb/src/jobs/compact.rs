@@ -10,6 +10,7 @@ use super::running::{Running, StepOn};
 use super::{Catalog, Jobs};
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, SeqNo, TierId};
+use crate::base::key::Span;
 use crate::plan::{Picker, Plan, Step};
 use crate::version::Version;
 use braidb_storage::Lane;
@@ -22,6 +23,8 @@ type ClaimedStep = (Plan, Arc<Version>, Running);
 
 /// A manual compaction under way.
 struct Compaction {
+    /// The keys that it brings down.
+    span: Span,
     /// The number of the last record that it brings down.
     upto: SeqNo,
     /// Families that are not done.
@@ -38,25 +41,39 @@ struct Compaction {
 }
 
 impl Jobs {
-    /// Brings all records that were written until now into the last level of their family.
+    /// Brings all records that were written until now into the last level of their family. With `range` only those of the cells that meet a
+    /// range of one family.
     ///
     /// Before the first step, after each of the caller's, and at the end, `progress` gets the bytes above the last level, each counted once
     /// for each level that it has to move.
-    pub fn compact(self: &Arc<Self>, progress: &mut dyn FnMut(u64)) -> Result<()> {
+    pub fn compact(
+        self: &Arc<Self>,
+        range: Option<(FamilyId, Span)>,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<()> {
         self.parts.shared.health.check_writable()?;
         // The drop of the last one gives planning back to the scheduler.
         let manual = Counted::new(self, Catalog::compacting);
-        let outcome = self.compact_families(progress);
+        let outcome = self.compact_families(range, progress);
         drop(manual);
         self.schedule();
         outcome
     }
 
-    fn compact_families(self: &Arc<Self>, progress: &mut dyn FnMut(u64)) -> Result<()> {
+    fn compact_families(
+        self: &Arc<Self>,
+        range: Option<(FamilyId, Span)>,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<()> {
         let catalog = self.catalog.lock();
+        let (families, span) = match range {
+            Some((family, span)) => (vec![family], span),
+            None => (catalog.state().families().keys().copied().collect(), Span::ALL),
+        };
         let mut compaction = Compaction {
             upto: self.parts.shared.snapshots.visible(),
-            families: catalog.state().families().keys().copied().collect(),
+            families,
+            span,
             closed: self.closed_tiers(&catalog),
             has_failed: Arc::default(),
             is_alone: false,
@@ -138,14 +155,14 @@ impl Jobs {
     ) -> Option<ClaimedStep> {
         let mut next = None;
         let starts_more = !compaction.is_alone && !compaction.has_failed.load(Ordering::Relaxed);
-        let Compaction { upto, families, closed, has_failed, .. } = compaction;
+        let Compaction { upto, families, span, closed, has_failed, .. } = compaction;
         families.retain(|&family| {
             loop {
                 let has_idle_thread = || catalog.merges_on_threads() < self.parts.options.merges;
                 if next.is_some() && !(starts_more && has_idle_thread()) {
                     break true;
                 }
-                match self.pick_step(catalog, family, *upto) {
+                match self.pick_step(catalog, family, span, *upto) {
                     Step::Do(plan) => {
                         let version = catalog.version(family).clone();
                         if next.is_some() {
@@ -187,13 +204,17 @@ impl Jobs {
         self.catalog.lock().merges_running()
     }
 
-    fn pick_step(&self, catalog: &Catalog, family: FamilyId, upto: SeqNo) -> Step {
+    fn pick_step(&self, catalog: &Catalog, family: FamilyId, span: &Span, upto: SeqNo) -> Step {
         let (nothing, to_rewrite) = (Hints::default(), BTreeSet::new());
         let options = &self.parts.options.tree;
         let hints = catalog.hints(family).unwrap_or(&nothing);
         let now = hints.now(&self.parts.shared.snapshots, &to_rewrite, false, None);
         let (version, claims) = (catalog.version(family), catalog.claims());
         let picker = Picker { family, version, claims, now: &now, options };
-        if catalog.steps_running() > 0 { picker.compact_beside(upto) } else { picker.compact(upto) }
+        if catalog.steps_running() > 0 {
+            picker.compact_beside(span, upto)
+        } else {
+            picker.compact(span, upto)
+        }
     }
 }

@@ -217,7 +217,7 @@ impl Jobs {
     }
 
     /// Lets a plan make its edit from the current state. The caller holds the catalog until the edit is committed.
-    fn edit(
+    pub(super) fn edit(
         &self,
         catalog: &Catalog,
         family: FamilyId,

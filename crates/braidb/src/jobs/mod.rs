@@ -14,6 +14,8 @@
 //!
 //! *Values in value files.* See `jobs/value_files.rs`.
 //!
+//! *Excise.* See `jobs/excise.rs`.
+//!
 //! *Write-back.* See `write/queue/collection.rs`.
 //!
 //! *Merge.* All outputs are synced with their names before the edit that names them. Until the sync of the edit the record
@@ -38,6 +40,7 @@ mod cleanup;
 mod collect_logs;
 mod compact;
 mod damage;
+mod excise;
 mod flush;
 mod hints;
 mod log_table;

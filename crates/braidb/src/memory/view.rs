@@ -8,6 +8,7 @@ use super::Memory;
 use crate::base::ids::SeqNo;
 use crate::base::sync::{ArcSwap, Guard, Mutex};
 use crate::version::Version;
+use crate::visible::excised::ExcisedRanges;
 use crate::visible::gaps::Gaps;
 use crate::visible::snapshots::Snapshots;
 use braidb_storage::foreground;
@@ -20,12 +21,16 @@ pub struct FamilyView {
     pub version: Arc<Version>,
     /// Ranges of keys that scans jump over. Unlike the rest, they change while the view stays.
     pub gaps: Arc<Gaps>,
+    /// Ranges that snapshots from before their excise must not read.
+    pub excised: Arc<ExcisedRanges>,
 }
 
 /// What a read sees of all families; the index is the family's id.
 #[derive(Clone, Debug, Default)]
 pub struct View {
     pub families: Vec<FamilyView>,
+    /// How many excises of this open the view shows.
+    pub excises: u64,
 }
 
 /// The current view.

@@ -2,6 +2,7 @@
 //! versions and tombstones, and gaps, the ranges in which nothing is alive.
 
 pub mod cursor;
+pub mod excised;
 pub mod gaps;
 pub mod merge;
 mod offset_value;

@@ -2,8 +2,9 @@
 
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, SeqNo};
-use crate::base::key;
+use crate::base::key::{self, Span};
 use crate::base::mutant::mutant;
+use crate::visible::excised::AsOf;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -147,6 +148,18 @@ impl ReadSet {
         !mutant!("phantom_unseen") && self.may_lie_in_a_range(family, key, is_cut)
     }
 
+    /// Whether keys of a span are among the reads.
+    pub fn meets(&self, family: FamilyId, span: &Span) -> bool {
+        let bounds = |range: &ReadRange| {
+            Span::between((range.low.as_ref().map(Vec::as_slice), range.high.as_ref().map(Vec::as_slice)))
+        };
+        self.points.iter().any(|point| point.family == family && span.contains(&point.key))
+            || self
+                .ranges
+                .iter()
+                .any(|range| range.family == family && bounds(range).is_some_and(|read| read.overlaps(span)))
+    }
+
     fn may_lie_in_a_range(&self, family: FamilyId, key: &[u8], is_cut: bool) -> bool {
         // The last range that begins before the key. Ranges are disjoint, so earlier ones end before this one begins.
         let next = self.ranges.partition_point(|range| range.start() <= (family, key, false));
@@ -174,14 +187,22 @@ pub struct Check {
     reads: ReadSet,
     /// The reads are true at this number.
     true_at: AtomicU64,
+    /// How many excises of this open came before the reads.
+    excises: u64,
     verdict: AtomicU8,
 }
 
 impl Check {
-    /// A check of reads that are true at the number `at`.
-    pub fn new(mut reads: ReadSet, at: SeqNo) -> Check {
+    /// A check of the reads of a snapshot.
+    pub fn new(mut reads: ReadSet, as_of: AsOf) -> Check {
         reads.finish();
-        Check { reads, true_at: AtomicU64::new(at), verdict: AtomicU8::new(PASSED) }
+        let AsOf { seq, excises } = as_of;
+        Check { reads, true_at: AtomicU64::new(seq), excises, verdict: AtomicU8::new(PASSED) }
+    }
+
+    /// How many excises of this open came before the reads.
+    pub fn excises(&self) -> u64 {
+        self.excises
     }
 
     pub fn reads(&self) -> &ReadSet {

@@ -67,6 +67,8 @@ struct FamilyMemory {
     live_permille: Option<u64>,
     /// Number of flushes that ended.
     flushed: u64,
+    /// The last number that the last switch of the memtable took.
+    switched_seq: SeqNo,
 }
 
 /// What the room shares with the rest of the engine.
@@ -121,7 +123,12 @@ impl MemoryRoom {
         for RecoveredFamily { writer, first_log, version } in recovered {
             let (family, gaps) = (FamilyMemory::new(writer, first_log), FamilyGaps::new());
             let memory = family.memory.clone();
-            view.families.push(FamilyView { memory, version, gaps: gaps.shared().clone() });
+            view.families.push(FamilyView {
+                memory,
+                version,
+                gaps: gaps.shared().clone(),
+                excised: Arc::default(),
+            });
             room.families.push(family);
             room.gaps.push(gaps);
         }
@@ -138,7 +145,9 @@ impl MemoryRoom {
         let shared = gaps.shared().clone();
         self.families.push(family);
         self.gaps.push(gaps);
-        let view = |view: &mut View| view.families.push(FamilyView { memory, version, gaps: shared });
+        let view = |view: &mut View| {
+            view.families.push(FamilyView { memory, version, gaps: shared, excised: Arc::default() })
+        };
         self.old_views.push(self.parts.view.update(view));
         id
     }
@@ -228,7 +237,12 @@ impl MemoryRoom {
             let memory = old.memory.take(Arc::clone(writer.segment()));
             // Dropping the old writer makes sure that no thread adds to what the flush takes.
             let new = FamilyMemory::new(writer, None);
-            *old = FamilyMemory { flushed: old.flushed, live_permille: old.live_permille, ..new };
+            *old = FamilyMemory {
+                flushed: old.flushed,
+                live_permille: old.live_permille,
+                switched_seq: last_seq,
+                ..new
+            };
             let segments = memory.flushing().clone();
             let entries = segments.iter().map(Immutable::entries).sum();
             let may_keep = may_keep && MemoryLimits::is_written_enough(writes, entries);
@@ -366,6 +380,18 @@ impl MemoryRoom {
         self.families.iter().map(FamilyMemory::switches).collect()
     }
 
+    /// The last number that the flush under way has of a family; `None` if no flush of the family is under way.
+    pub fn flushing_seq(&self, family: FamilyId) -> Option<SeqNo> {
+        let memory = &self.families[family.0 as usize];
+        memory.is_flushing().then_some(memory.switched_seq)
+    }
+
+    /// Whether a family has nothing in memory and is not being flushed.
+    pub fn is_idle(&self, family: FamilyId) -> bool {
+        let memory = &self.families[family.0 as usize];
+        !memory.is_flushing() && memory.is_empty()
+    }
+
     /// Whether at least `flushes[i]` flushes of each family `i` ended.
     pub fn has_flushed(&self, flushes: &[u64]) -> bool {
         self.families.iter().zip(flushes).all(|(family, &flushes)| family.flushed >= flushes)
@@ -430,6 +456,7 @@ impl FamilyMemory {
             kept_bytes: 0,
             live_permille: None,
             flushed: 0,
+            switched_seq: 0,
         }
     }
 

@@ -37,9 +37,14 @@ const OF_TIERS: [&str; 6] = [
 /// The mutants that break the rule of forks. They do nothing in a process that was not forked.
 const OF_FORKS: [&str; 2] = ["forked_drop_seals", "forked_drop_unlocks"];
 
-/// The mutants that break a rule of transactions. No other judge lets transactions conflict on one thread.
-const OF_TRANSACTIONS: [&str; 4] =
-    ["change_of_tables_unseen", "own_write_unread", "phantom_unseen", "write_ring_overrun_unseen"];
+/// The mutants that break a rule of transactions, or that show only where a writer runs within an excise. No other judge has either on one thread.
+const OF_TRANSACTIONS: [&str; 5] = [
+    "change_of_tables_unseen",
+    "excise_takes_newer_puts",
+    "own_write_unread",
+    "phantom_unseen",
+    "write_ring_overrun_unseen",
+];
 
 /// The mutants that break a rule of checkpoints, which no other judge makes.
 const OF_CHECKPOINTS: [&str; 4] = [

@@ -41,7 +41,7 @@ impl Runner {
             refused("contains_key", db.contains_key(key))?;
             refused("put", db.put(key, "by a child"))?;
             refused("delete", db.delete(key))?;
-            for (snapshot, _) in self.snapshots.iter() {
+            for Taken { snapshot, .. } in self.snapshots.iter() {
                 refused("a get of a snapshot", snapshot.get(key))?;
             }
         }
@@ -58,6 +58,8 @@ impl Runner {
         refused("persist", db.persist(Durability::Sync))?;
         refused("flush", db.flush())?;
         refused("compact", db.compact())?;
+        refused("compact_range", db.compact_range(..))?;
+        refused("excise", db.excise([..]))?;
         refused("settle", db.settle())?;
         refused("verify", db.verify())?;
         refused("close", db.close())?;

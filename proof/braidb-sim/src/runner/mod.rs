@@ -16,6 +16,7 @@ mod forms;
 mod intruder;
 mod lives;
 mod outage;
+mod ranges;
 mod rest;
 pub use checkpoints::{COPIES, Copy};
 pub use forms::{FORM_COUNTS, Form};
@@ -27,7 +28,7 @@ use crate::draw::{OptionSet, Preset};
 use crate::failure::{Failure, Verdict};
 use crate::machine::{self, DIR, Doing, Machine};
 use crate::model::{Existence, Families, Model, Recovered, differences, show};
-use crate::readers::{Expected, Iterators, Snapshots, Values};
+use crate::readers::{Expected, Iterators, Snapshots, Taken, Values};
 use crate::report::Tally;
 use crate::rng::Rng;
 use crate::workload::{Bytes, COUNTER_KEY, CRASHES, Change, FAMILIES, Op, Scan, Span, Workload};
@@ -278,6 +279,8 @@ impl Runner {
             Op::Pop { family, from_back, entries, at_once } => {
                 self.pop(*family, *from_back, *entries, *at_once)
             }
+            Op::Excise { family, spans } => self.excise(*family, spans),
+            Op::CompactRange { family, span } => self.compact_range(*family, span),
             Op::TakeSnapshot => {
                 self.snapshots.take(opened(&self.client), self.model.state());
                 Ok(())
@@ -479,9 +482,12 @@ impl Runner {
             return Ok(());
         }
         let snapshot = snapshot.and_then(|which| self.snapshots.choose(which));
-        let state = snapshot.map_or(self.model.state(), |(_, state)| state);
+        let state = snapshot.map_or(self.model.state(), |taken| &taken.state);
         let wanted = state[family].get(key).cloned();
-        let got = client.get(family, key, snapshot.map(|(snapshot, _)| snapshot));
+        let got = client.get(family, key, snapshot.map(|taken| &taken.snapshot));
+        if snapshot.is_some_and(|taken| taken.lacks(family, key)) {
+            return ranges::fails_by_name(got.map(|_| ()), family);
+        }
         let is_there = snapshot.is_none().then(|| client.contains(family, key)).transpose();
         let Some(got) = self.succeeded(got, "get")? else { return Ok(()) };
         let Some(is_there) = self.succeeded(is_there, "contains_key")? else { return Ok(()) };
@@ -515,8 +521,12 @@ impl Runner {
         if snapshot.is_none() {
             scan.snapshot = None;
         }
-        let state = snapshot.map_or(self.model.state(), |(_, state)| state);
-        let mut expected = Expected::start(client, &scan, snapshot.map(|(snapshot, _)| snapshot), state);
+        if let Some(taken) = snapshot.filter(|taken| taken.lacks_some(scan.family, &scan.span)) {
+            let first = client.scan(scan.family, &scan.span, Some(&taken.snapshot)).next();
+            return ranges::fails_by_name(first.transpose().map(|_| ()), scan.family);
+        }
+        let state = snapshot.map_or(self.model.state(), |taken| &taken.state);
+        let mut expected = Expected::start(client, &scan, snapshot.map(|taken| &taken.snapshot), state);
         if let Op::OpenIter(_) = op {
             self.iterators.keep(expected);
             return Ok(());
@@ -589,9 +599,14 @@ impl Runner {
         self.begin_operation();
         let Some(client) = self.client.clone() else { return Ok(()) };
         self.compare_live(client.read_all(None, &self.probes))?;
-        for (i, (snapshot, state)) in self.snapshots.iter().enumerate() {
-            let read = client.read_all(Some(snapshot), &self.probes);
-            let expected = state.clone();
+        for (i, taken) in self.snapshots.iter().enumerate() {
+            let is_whole = |family| !taken.lacks_some(family, &Span::All);
+            let read = client.read_families(Some(&taken.snapshot), &self.probes, is_whole);
+            let mut expected = taken.state.clone();
+            for family in (0..FAMILIES.len()).filter(|&family| client.has(family) && !is_whole(family)) {
+                self.compare_rest(&client, taken, family)?;
+                expected[family].clear();
+            }
             match read {
                 Ok(actual) if actual == expected => {}
                 Ok(actual) => {

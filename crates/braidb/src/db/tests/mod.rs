@@ -5,6 +5,7 @@ mod compacting;
 mod damaged;
 mod deletions;
 mod estimate;
+mod excise;
 mod executor;
 mod footprint;
 mod get_many;

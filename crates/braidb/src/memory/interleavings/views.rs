@@ -25,8 +25,13 @@ struct Database {
 /// A database, whose writer wrote `keys`, numbered from 1 on, and published them.
 fn database(keys: &[&[u8]]) -> (Arc<Database>, Writer) {
     let (segment, writer) = Segment::with_filter(1, 0);
-    let family = FamilyView { memory: Memory::new(segment), version: Arc::default(), gaps: Arc::default() };
-    let view = ViewCell::new(View { families: vec![family] });
+    let family = FamilyView {
+        memory: Memory::new(segment),
+        version: Arc::default(),
+        gaps: Arc::default(),
+        excised: Arc::default(),
+    };
+    let view = ViewCell::new(View { families: vec![family], ..View::default() });
     let database = Database { view, snapshots: Snapshots::new(0), flushed: Arc::default() };
     let database = Arc::new(database);
     let mut writer = Writer { database: database.clone(), writer, last_seq: 0 };

@@ -94,6 +94,18 @@ impl Claims {
         self.add(plan.claims().to_vec())
     }
 
+    /// Claims what running jobs may still hold. From here on no other plan is allowed there. The job begins once [`Claims::are_free`] holds.
+    pub fn wait_for(&mut self, claims: Vec<Claim>) -> Ticket {
+        self.add(claims)
+    }
+
+    /// Whether no job that claimed earlier excludes the claims of this one.
+    pub fn are_free(&self, ticket: &Ticket) -> bool {
+        let (own, others): (Vec<_>, Vec<_>) = self.held.iter().partition(|(id, _)| *id == ticket.0);
+        let mut earlier = others.into_iter().filter(|(id, _)| *id < ticket.0);
+        earlier.all(|(_, other)| own.iter().all(|(_, claim)| !claim.conflicts(other)))
+    }
+
     /// The claims of all jobs but one.
     pub fn without(&self, ticket: &Ticket) -> Claims {
         let held = self.held.iter().filter(|(id, _)| *id != ticket.0).cloned().collect();
@@ -153,6 +165,21 @@ mod tests {
         assert!(!claims.conflicts(&claim(0, 1, "b", "d")) && claims.conflicts(&claim(0, 1, "x", "x")));
         claims.release(second);
         assert!(!claims.conflicts(&claim(0, 1, "a", "z")));
+    }
+
+    #[test]
+    fn a_job_that_waits_keeps_later_jobs_away() {
+        let claim = |low, high| claim(0, 1, low, high, Use::Own);
+        let mut claims = Claims::default();
+        let running = claims.add(vec![claim("a", "c")]);
+        let first = claims.wait_for(vec![claim("b", "m")]);
+        let second = claims.wait_for(vec![claim("k", "z")]);
+        assert!(!claims.are_free(&first) && !claims.are_free(&second));
+        assert!(claims.conflicts(&claim("x", "y")), "no plan begins in front of a job that waits");
+        claims.release(running);
+        assert!(claims.are_free(&first) && !claims.are_free(&second));
+        claims.release(first);
+        assert!(claims.are_free(&second));
     }
 
     #[test]

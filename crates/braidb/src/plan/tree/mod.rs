@@ -8,6 +8,7 @@ mod cells;
 mod claims;
 mod cutter;
 pub mod edits;
+pub mod excise;
 mod incremental;
 mod options;
 pub mod placement;

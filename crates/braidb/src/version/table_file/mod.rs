@@ -390,6 +390,11 @@ impl TableFile {
         }
     }
 
+    /// Where the table is.
+    pub fn path(&self) -> PathBuf {
+        self.store.path(self)
+    }
+
     /// The sample of the table's keys, if it was loaded.
     pub fn sample(&self) -> Option<&Sample> {
         self.sample.get()?.as_ref()

@@ -5,6 +5,8 @@
 //! refused as an overrun: the transaction compares its reads again without the lock (`db/transaction.rs`), and comes back with a later number.
 //! So no commit walks over memory or tables under the lock.
 //!
+//! An excise is no write with a number; `write/queue/excising.rs` says which transactions it refuses.
+//!
 //! The queue remembers the writes of a group before it publishes their numbers. A group that fails remembers nothing.
 
 use super::waiting::Waiter;
@@ -43,6 +45,10 @@ impl CommitQueue {
         check: &Check,
         mut earlier: impl Iterator<Item = &'a EncodedBatch> + Clone,
     ) -> Result<()> {
+        if self.is_excised(core, check) {
+            check.refuse();
+            return check.outcome();
+        }
         let (last_seq, most) = (core.last_seq, self.recent_writes);
         let recent = core.recent.get_or_insert_with(|| RecentWrites::new(most, last_seq));
         match recent.look(check.reads(), check.true_at()) {

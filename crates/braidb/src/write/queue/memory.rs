@@ -105,7 +105,12 @@ impl CommitQueue {
     }
 
     /// Rotates the log and turns all memory of the families into flush tasks, in one step.
-    fn switch_memtables(&self, core: &mut Core, families: &[FamilyId], may_keep: bool) -> Result<()> {
+    pub(super) fn switch_memtables(
+        &self,
+        core: &mut Core,
+        families: &[FamilyId],
+        may_keep: bool,
+    ) -> Result<()> {
         if families.is_empty() {
             return Ok(());
         }

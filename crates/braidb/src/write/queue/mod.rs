@@ -10,10 +10,12 @@
 
 mod checks;
 pub mod collection;
+pub mod excising;
 mod gap_offers;
 pub mod memory;
 mod waiting;
 
+use self::excising::Excising;
 use self::gap_offers::GapOffers;
 use self::memory::Wants;
 use self::waiting::{Batch, GroupVec, SERVED_EVERY, SpinPolicy, Waiter, Waiting};
@@ -90,6 +92,9 @@ struct Core {
     recent: Option<RecentWrites>,
     /// A ring that ended. It is freed after the lock.
     idle: Option<RecentWrites>,
+    /// Excises under way, and the number of the last one that began.
+    excising: Vec<Excising>,
+    last_excise: u64,
 }
 
 /// What the holder of the commit lock no longer needs. It is dropped after the lock: the drop may free much memory and close files, and all
@@ -202,6 +207,8 @@ impl CommitQueue {
             done_logs: Vec::new(),
             recent: None,
             idle: None,
+            excising: Vec::new(),
+            last_excise: 0,
         };
         let queue = CommitQueue {
             core: ForegroundMutex::new(core),

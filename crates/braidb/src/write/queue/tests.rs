@@ -9,6 +9,7 @@ use crate::memory::Segment;
 use crate::memory::view::{View, ViewCell};
 use crate::plan::memory::limits::{MemoryLimits, MemoryOptions};
 use crate::version::DirLock;
+use crate::visible::excised::AsOf;
 use crate::visible::snapshots::Snapshots;
 use crate::write::pressure::Marks;
 use crate::write::{Pressure, ReadSet, RecoveredFamily};
@@ -93,7 +94,7 @@ impl CommitQueue {
     fn check_of(&self, read: &[u8]) -> Check {
         let mut reads = ReadSet::default();
         reads.add_point(FAMILY, read);
-        Check::new(reads, self.shared.snapshots.visible())
+        Check::new(reads, AsOf { seq: self.shared.snapshots.visible(), excises: 0 })
     }
 
     fn put(&self, durability: Durability) {

@@ -75,23 +75,23 @@ impl Picker<'_> {
         Planner::new(self, Reason::L0).l0(true)
     }
 
-    /// The next step of a manual compaction. In the end all records up to `upto` lie in the last level, one run a cell. Tombstones
+    /// The next step of a manual compaction of the cells that meet a span. In the end all records up to `upto` there lie in the last level, one run a cell. Tombstones
     /// and old versions are gone as far as readers allow. The steps end although writing goes on. Records newer than `upto` are
     /// left alone, and each step brings older records down or cleans for good.
-    pub fn compact(&self, upto: SeqNo) -> Step {
-        Planner::new(self, Reason::Compact).clean(&Span::ALL, upto, false)
+    pub fn compact(&self, span: &Span, upto: SeqNo) -> Step {
+        Planner::new(self, Reason::Compact).clean(span, upto, false)
     }
 
     /// As [`Picker::compact`], while another step of a compaction runs. A cell is left for later if records are on their way into it: a step
     /// now would write its records twice. Nothing takes what a merge of L0 needs once L0 slows writers down.
-    pub fn compact_beside(&self, upto: SeqNo) -> Step {
+    pub fn compact_beside(&self, span: &Span, upto: SeqNo) -> Step {
         let mut planner = Planner::new(self, Reason::Compact);
         let l0 = self.version.level(0);
         let is_newer = l0.slices().all(|(_, _, slice)| slice.seqs.0 > upto);
         if is_newer && l0.runs() >= self.options.l0_slowdown_tables {
             planner.reserve_for_l0();
         }
-        planner.clean(&Span::ALL, upto, true)
+        planner.clean(span, upto, true)
     }
 }
 

@@ -427,7 +427,7 @@ fn l0_is_handed_over_beside_a_job_of_l1_and_never_past_an_older_table() {
 fn an_empty_tree_wants_nothing() {
     for sim in trees(1) {
         assert!(sim.propose().is_none());
-        let done = sim.pick(|picker| picker.compact(SeqNo::MAX));
+        let done = sim.pick(|picker| picker.compact(&Span::ALL, SeqNo::MAX));
         assert!(matches!(done, Step::Done));
     }
 }
@@ -443,7 +443,7 @@ fn a_compaction_ends_although_writing_goes_on() {
     sim.flush();
     let upto = sim.seq;
     for _ in 0..2_000 {
-        let step = sim.pick(|picker| picker.compact(upto));
+        let step = sim.pick(|picker| picker.compact(&Span::ALL, upto));
         let Step::Do(plan) = step else { return };
         sim.start(plan);
         (0..100).for_each(|_| sim.put(rng.below(2_500) * 2));
@@ -484,7 +484,7 @@ fn a_compaction_cleans_below_newer_runs() {
         }
         let is_on_top = sim.deepest_cell > 1;
         let mut steps = 0;
-        while let Step::Do(plan) = sim.pick(|picker| picker.compact(upto)) {
+        while let Step::Do(plan) = sim.pick(|picker| picker.compact(&Span::ALL, upto)) {
             steps += 1;
             assert!(steps < 1_000, "it never ends: {plan:?}");
             sim.start(plan);
@@ -529,7 +529,9 @@ fn l0_gets_its_turn_among_jobs_of_one_run_cells() {
 /// Brings all tables of L0 down by steps of a compaction.
 fn drain_l0(sim: &mut Simulator, upto: SeqNo) {
     while sim.version().level(0).runs() > 0 {
-        let Step::Do(plan) = sim.pick(|picker| picker.compact(upto)) else { panic!("nothing runs") };
+        let Step::Do(plan) = sim.pick(|picker| picker.compact(&Span::ALL, upto)) else {
+            panic!("nothing runs")
+        };
         sim.start(plan);
         sim.finish(0);
     }
@@ -552,10 +554,10 @@ fn a_step_beside_another_collapses_no_cell_below_records_on_their_way() {
     let upto = sim.seq;
     drain_l0(&mut sim, upto);
     assert!(is_deep(&sim.version()), "{:?}", sim.level_bytes());
-    let Step::Do(plan) = sim.pick(|picker| picker.compact(upto)) else { panic!("nothing runs") };
+    let Step::Do(plan) = sim.pick(|picker| picker.compact(&Span::ALL, upto)) else { panic!("nothing runs") };
     assert_eq!(plan.claims()[0].level, 1);
     sim.start(plan);
-    let beside = sim.pick(|picker| picker.compact_beside(upto));
+    let beside = sim.pick(|picker| picker.compact_beside(&Span::ALL, upto));
     assert!(matches!(beside, Step::Blocked), "{beside:?}");
 }
 
@@ -570,9 +572,11 @@ fn l0_gets_its_turn_among_steps_of_a_compaction() {
     drain_l0(&mut sim, upto);
     let filled = sim.version().level(1).cells.iter().filter(|cell| !cell.runs.is_empty()).count();
     assert!(filled >= 4, "{filled} cells of L1");
-    let Step::Do(first) = sim.pick(|picker| picker.compact(upto)) else { panic!("nothing runs") };
+    let Step::Do(first) = sim.pick(|picker| picker.compact(&Span::ALL, upto)) else { panic!("nothing runs") };
     sim.start(first);
-    let Step::Do(second) = sim.pick(|picker| picker.compact_beside(upto)) else { panic!("one step runs") };
+    let Step::Do(second) = sim.pick(|picker| picker.compact_beside(&Span::ALL, upto)) else {
+        panic!("one step runs")
+    };
     sim.start(second);
     (0..400).for_each(|_| sim.put(rng.below(1 << 40)));
     assert_eq!(sim.version().level(0).runs(), 4);
@@ -583,7 +587,7 @@ fn l0_gets_its_turn_among_steps_of_a_compaction() {
             break;
         }
         while sim.running.len() < 2
-            && let Step::Do(plan) = sim.pick(|picker| picker.compact_beside(upto))
+            && let Step::Do(plan) = sim.pick(|picker| picker.compact_beside(&Span::ALL, upto))
         {
             of_l1 += usize::from(plan.claims().iter().any(|claim| claim.level == 1));
             sim.start(plan);

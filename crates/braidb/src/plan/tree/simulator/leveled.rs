@@ -194,7 +194,7 @@ fn tables_whose_logs_are_to_go_are_rewritten() {
 fn an_empty_tree_wants_nothing() {
     let sim = Simulator::new();
     assert!(sim.propose().is_none());
-    let done = sim.pick(|picker| picker.compact(SeqNo::MAX));
+    let done = sim.pick(|picker| picker.compact(&Span::ALL, SeqNo::MAX));
     assert!(matches!(done, Step::Done));
 }
 

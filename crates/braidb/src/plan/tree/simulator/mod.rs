@@ -16,7 +16,7 @@ use super::placement::TierMap;
 use super::*;
 use crate::base::counters::LEVELS;
 use crate::base::ids::{FileId, SeqNo, TierId};
-use crate::base::key::hash;
+use crate::base::key::{Span, hash};
 use crate::base::part::Part;
 use crate::base::sample::Sample;
 use crate::version::usage::rent::Paid;
@@ -443,8 +443,8 @@ impl Simulator {
         for _ in 0..100_000 {
             let is_beside = !self.running.is_empty();
             let ask = |picker: Picker<'_>| match is_beside {
-                true => picker.compact_beside(self.seq),
-                false => picker.compact(self.seq),
+                true => picker.compact_beside(&Span::ALL, self.seq),
+                false => picker.compact(&Span::ALL, self.seq),
             };
             match self.pick(ask) {
                 Step::Do(plan) => self.start(plan),

@@ -7,7 +7,11 @@
 //! - It may conflict if a key that was read was written meanwhile: a key that came and went, or a blind delete.
 //! - Otherwise it must succeed.
 //!
+//! An excise counts as a delete of each key in its ranges (`transactions/excises.rs`).
+//!
 //! Bursts of writes overrun the ring of recent writes. Then the commit compares versions in memory and tables.
+
+mod excises;
 
 use super::Case;
 use crate::client::{Client, Trouble};
@@ -47,6 +51,10 @@ struct Open {
     writes: Vec<Change>,
     points: BTreeSet<Place>,
     ranges: Vec<ReadRange>,
+    /// The ranges that were excised since the transaction began, by family.
+    excised: Vec<(usize, Span)>,
+    /// A read met excised keys. So the commit must conflict.
+    met_excised: bool,
 }
 
 /// The iterator of an overlay, and the entries that it must still give.
@@ -134,6 +142,7 @@ impl Trial {
             82..92 => self.use_overlay(),
             92..94 => self.conflict_then_commit(),
             94 => self.client.db.flush().map_err(failed),
+            98 => self.excise(),
             97 => self.read_keys(),
             95 if self.rng.one_in(4) => self.client.db.compact().map_err(failed),
             95 => self.compare(),
@@ -182,6 +191,8 @@ impl Trial {
                 writes: Vec::new(),
                 points: BTreeSet::new(),
                 ranges: Vec::new(),
+                excised: Vec::new(),
+                met_excised: false,
             });
         }
         Ok(())
@@ -198,6 +209,13 @@ impl Trial {
         let open = &mut self.open[at];
         let wanted = open.seen[*family].get(key);
         let family_handle = self.client.family(*family);
+        let is_own = open.writes.iter().any(|change| (change.family, &change.key) == (*family, key));
+        let key_alone = Span::Range(Bound::Included(key.to_vec()), Bound::Included(key.to_vec()));
+        if !is_own && open.lacks(*family, &key_alone) {
+            open.met_excised = true;
+            excises::conflicts(open.transaction.contains_key_in(family_handle, key))?;
+            return excises::conflicts(open.transaction.get_in(family_handle, key));
+        }
         let got = open.transaction.get_in(family_handle, key).map_err(failed)?;
         let is_there = open.transaction.contains_key_in(family_handle, key).map_err(failed)?;
         if got.as_deref() != wanted.map(|value| &value[..]) || is_there != wanted.is_some() {
@@ -208,7 +226,7 @@ impl Trial {
             )));
         }
         // What the transaction wrote itself depends on no other write.
-        if !open.writes.iter().any(|change| (change.family, &change.key) == (place.0, &place.1)) {
+        if !is_own {
             open.points.insert(place);
         }
         Ok(())
@@ -223,6 +241,11 @@ impl Trial {
         let open = &mut self.open[at];
         let mut wanted: std::collections::VecDeque<_> =
             entries_of(&open.seen, family, &Span::Range(span.0.clone(), span.1.clone())).into();
+        if open.lacks(family, &Span::Range(span.0.clone(), span.1.clone())) {
+            open.met_excised = true;
+            let first = open.transaction.range_in(self.client.family(family), span).next();
+            return excises::conflicts(first.transpose());
+        }
         let mut entries = open.transaction.range_in(self.client.family(family), span.clone());
         let (mut front, mut back, mut has_ended) = (None, None, false);
         for step in 0..steps {
@@ -276,9 +299,10 @@ impl Trial {
         };
         let mut touched =
             self.written.iter().filter(|(place, number)| **number > open.begun && is_read(place));
-        let may = touched.clone().next().is_some();
+        let may = open.met_excised || open.has_read_excised() || touched.clone().next().is_some();
         let exists = |state: &State, (family, key): &Place| state[*family].contains_key(key);
-        let must = touched.any(|(place, _)| exists(&open.base, place) || exists(&self.state, place));
+        let must = open.met_excised
+            || touched.any(|(place, _)| exists(&open.base, place) || exists(&self.state, place));
         (must, may)
     }
 

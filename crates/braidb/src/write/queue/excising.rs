@@ -1,0 +1,84 @@
+//! Excises under way (`jobs/excise.rs`), as the commit queue sees them.
+//!
+//! An excise takes effect when its edit is installed, but what it drops was decided before, when the family's memtable was switched last. A
+//! transaction that read in the ranges before the edit, and commits behind the switch, would be neither before nor after the excise. So from
+//! the switch until the edit such transactions are refused. Later the view tells which transactions are older.
+
+use super::{CommitQueue, Core};
+use crate::base::error::Result;
+use crate::base::ids::{FamilyId, FileId, SeqNo};
+use crate::base::key::Span;
+use crate::base::mutant::mutant;
+use crate::write::Check;
+
+/// An excise that is under way.
+#[derive(Debug)]
+pub(super) struct Excising {
+    id: u64,
+    family: FamilyId,
+    spans: Vec<Span>,
+}
+
+/// The memory of a family, on its way to a table.
+#[derive(Debug)]
+pub struct Switched {
+    /// All writes up to this number are in tables once the flushes have ended. Later writes have larger numbers.
+    pub upto: SeqNo,
+    /// How many flushes of each family must have ended.
+    pub flushes: Vec<u64>,
+    /// The log that began behind `upto`, if no flush will let the family replay from it, because memory was empty.
+    pub log: Option<FileId>,
+    /// The number for [`CommitQueue::end_excise`], if this was the last switch.
+    pub id: Option<u64>,
+}
+
+impl CommitQueue {
+    /// The excise has taken effect in the view, or was given up.
+    pub fn end_excise(&self, id: u64) {
+        self.lock().excising.retain(|excising| excising.id != id);
+    }
+
+    /// Whether an excise is between its last switch and its edit.
+    pub fn is_excising(&self) -> bool {
+        !self.lock().excising.is_empty()
+    }
+
+    /// Switches the memtable of a family, if it has something in memory and is not being flushed. The caller schedules the flush. The last
+    /// switch has the ranges: from here on transactions that read there are refused. It begins a log if memory is empty.
+    pub fn switch_for_excise(&self, family: FamilyId, spans: Option<&[Span]>) -> Result<Switched> {
+        let mut core = self.lock();
+        self.shared.health.check_writable()?;
+        let mut log = None;
+        if core.room.is_idle(family) {
+            // Behind a flush that found no room, the logs may hold copies of records that are in tables too. A recovery must not meet them.
+            log = spans.map(|_| self.rotate_for(&mut core, false)).transpose()?;
+        } else if core.room.flushing_seq(family).is_none() && !mutant!("excise_forgets_the_log") {
+            self.switch_memtables(&mut core, &[family], false)?;
+        }
+        let upto = core.room.flushing_seq(family).unwrap_or(core.last_seq);
+        let mut flushes = vec![0; core.room.switches().len()];
+        flushes[family.0 as usize] = core.room.switches()[family.0 as usize];
+        let id = spans.map(|spans| {
+            core.last_excise += 1;
+            let id = core.last_excise;
+            core.excising.push(Excising { id, family, spans: spans.to_vec() });
+            id
+        });
+        Ok(Switched { upto, flushes, log, id })
+    }
+
+    /// Whether the transaction read in a range that is being excised, or was excised after its moment.
+    pub(super) fn is_excised(&self, core: &Core, check: &Check) -> bool {
+        let reads = check.reads();
+        let mut under_way = core.excising.iter();
+        if under_way.any(|excising| excising.spans.iter().any(|span| reads.meets(excising.family, span))) {
+            return true;
+        }
+        let view = self.shared.view.load();
+        view.excises > check.excises()
+            && (0..)
+                .map(FamilyId)
+                .zip(&view.families)
+                .any(|(id, family)| family.excised.since(check.excises()).any(|span| reads.meets(id, span)))
+    }
+}
