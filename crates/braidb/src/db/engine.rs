@@ -94,9 +94,16 @@ impl Engine {
 
     /// Registers a reader of this moment with the snapshots.
     pub fn register_snapshot(&self) -> AsOf {
-        let seq = self.shared.snapshots.register();
-        // Later than the number: an excise between the two is before the snapshot.
-        AsOf { seq, excises: self.shared.view.load().excises }
+        let excises = || self.shared.view.load().excises;
+        loop {
+            let before = excises();
+            let seq = self.shared.snapshots.register();
+            if excises() == before {
+                return AsOf { seq, excises: before };
+            }
+            // An excise came between. The snapshot would show it, and might lack a write that came before it.
+            self.shared.snapshots.release(seq);
+        }
     }
 
     pub fn durability(&self) -> Durability {

@@ -17,7 +17,7 @@ const DELETE: u32 = u32::MAX;
 /// Bytes of an entry in front of its key.
 const HEAD_BYTES: usize = 8;
 
-/// An end for pages: a page is full once it has as many entries or bytes.
+/// An end for pages: a page is full once it has as many entries or bytes. Each page has at least one entry, if there is one.
 ///
 /// ```
 /// let most = braidb::PageLimit { entries: 100, bytes: 64 << 10 };
@@ -56,7 +56,7 @@ impl Cursor {
     ///
     /// # Errors
     ///
-    /// As [`Cursor::next`]. Entries before the error are in the page.
+    /// As [`Cursor::next`]. Entries before the error are in the page. A further call goes on behind the entry that could not be read.
     pub fn next_page(&mut self, page: &mut Vec<u8>, limit: PageLimit) -> Result<usize> {
         self.fill(page, limit, Cursor::next)
     }
@@ -74,7 +74,8 @@ impl Cursor {
     ) -> Result<usize> {
         let start = page.len();
         let mut entries = 0;
-        while entries < limit.entries && page.len() - start < limit.bytes && step(self)? {
+        let has_room = |entries, bytes| entries == 0 || entries < limit.entries && bytes < limit.bytes;
+        while has_room(entries, page.len() - start) && step(self)? {
             let (key, value) = self.entry()?.expect("the cursor stands on an entry");
             push(page, key, Some(value));
             entries += 1;

@@ -106,7 +106,13 @@ impl Salvage {
         };
         let begin = || {
             let family = family?;
-            let (snapshot, view) = (db.snapshot(), db.engine()?.view()?);
+            let (snapshot, view) = loop {
+                let (snapshot, view) = (db.snapshot(), db.engine()?.view()?);
+                // Otherwise an excise came between, and the snapshot is of the moment before it.
+                if view.excises == snapshot.as_of().excises {
+                    break (snapshot, view);
+                }
+            };
             let damaged = read::damaged_ranges(&view.families[family.0 as usize], &bounds)?;
             Ok((family, (snapshot, view), parts(damaged, bounds)))
         };

@@ -4,8 +4,8 @@
 //!
 //! `r` is a record in the ranges.
 //!
-//! 1. *The ranges are claimed*, and the running jobs there end: first those of L1 and below, while L0 goes down as before, then all. From here
-//!    on no job mixes entries in the ranges.
+//! 1. *The ranges are claimed*, and the running jobs there end: first those of L1 and below, while most tables of L0 still go down, then all. From
+//!    here on no job mixes entries in the ranges.
 //! 2. *The memtable of the family is switched* at the number E, and flushed with nothing kept in memory. `r` stands in a table and in the
 //!    log, and after the edit of the flush in the table alone: the family replays no log from before E. A crash leaves `r` where it was.
 //! 3. *The edit* cuts the slices at the ends of the ranges, and drops those inside that are not newer than E. From the sync of the edit on `r`
@@ -27,7 +27,7 @@ use crate::plan::Ticket;
 use crate::plan::tree::excise::{self, Excise};
 use crate::version::Change;
 use crate::visible::excised::ExcisedRanges;
-use crate::write::queue::excising::Switched;
+use crate::write::queue::excising::{Switched, Turn};
 use braidb_storage::Lane;
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ struct Excising<'a> {
     jobs: &'a Jobs,
     /// `None` after the drop.
     ticket: Option<Ticket>,
-    /// The number by which the commit queue knows the excise from its last switch on.
+    /// The number by which the commit queue knows the excise from its first switch on.
     id: Option<u64>,
 }
 
@@ -130,10 +130,10 @@ impl Jobs {
     ) -> Result<Switched> {
         let _wanted = TablesWanted::new(self);
         // A family has one flushing set at a time: memory that was written beside a running flush needs a second flush.
-        let first = self.parts.queue.switch_for_excise(family, None)?;
+        let first = self.parts.queue.switch_for_excise(family, Turn::First(spans))?;
+        excising.id = first.id;
         self.wait_until(&[Lane::Flush], |_| self.parts.queue.room().has_flushed(&first.flushes))?;
-        let last = self.parts.queue.switch_for_excise(family, Some(spans))?;
-        excising.id = last.id;
+        let last = self.parts.queue.switch_for_excise(family, Turn::Last)?;
         self.wait_until(&[Lane::Flush], |_| self.parts.queue.room().has_flushed(&last.flushes))?;
         Ok(last)
     }
@@ -142,14 +142,18 @@ impl Jobs {
     fn show_excised(&self, catalog: &Catalog, excise: &Excise) {
         let version = catalog.version(excise.family).clone();
         let snapshots = &self.parts.shared.snapshots;
+        // The commit lock keeps numbers from being published, so no snapshot of the old view has a number above `visible`.
+        let committing = self.parts.queue.room();
         let (visible, watermark) = (snapshots.visible(), snapshots.watermark());
-        drop(self.parts.shared.view.update(|view| {
+        let old_view = self.parts.shared.view.update(|view| {
             view.excises += 1;
             let family = &mut view.families[excise.family.0 as usize];
             family.version = version;
             let ranges =
                 ExcisedRanges::with(&family.excised, view.excises, &excise.spans, visible, watermark);
             family.excised = Arc::new(ranges);
-        }));
+        });
+        drop(committing);
+        drop(old_view);
     }
 }

@@ -67,10 +67,16 @@ impl ViewCell {
             return (view, number);
         }
         drop(view);
-        let number = snapshots.register();
-        let view = self.load_full();
-        snapshots.release(number);
-        (view, number)
+        loop {
+            let excises = self.current.load().excises;
+            let number = snapshots.register();
+            let view = self.load_full();
+            snapshots.release(number);
+            // Otherwise an excise came between: the view shows it, and the number may lack a write that came before it.
+            if view.excises == excises {
+                return (view, number);
+            }
+        }
     }
 
     /// Replaces the view by what `change` makes of it. Returns the old view, whose drop may free much memory and close files: the caller

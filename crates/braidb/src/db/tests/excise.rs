@@ -75,6 +75,24 @@ fn tables_of_l0_are_cut_in_the_middle() {
     assert_eq!(bench.db.get(key(99)).unwrap().unwrap(), [2]);
 }
 
+/// Each table of L0 falls into many slices, which are one run still: writers are not stopped.
+#[test]
+fn many_ranges_make_no_more_runs() {
+    let bench = Bench::new(options().background_merges(false));
+    for round in 0..3u8 {
+        (0..KEYS).for_each(|number| bench.db.put(key(number), [round]).unwrap());
+        bench.db.flush().unwrap();
+    }
+    let runs = || bench.db.tree()[0].levels[0].cells[0].runs.len();
+    let before = runs();
+    bench.db.excise((0..KEYS / 4).map(|number| key(4 * number)..key(4 * number + 1))).unwrap();
+    assert_eq!(runs(), before);
+    assert_eq!(keys(&bench).len(), KEYS as usize * 3 / 4);
+    assert_eq!(keys(&killed(&bench)).len(), KEYS as usize * 3 / 4);
+    bench.db.compact().unwrap();
+    assert_eq!((runs(), keys(&bench).len()), (0, KEYS as usize * 3 / 4));
+}
+
 #[test]
 fn older_snapshots_fail_by_name_in_the_ranges_alone() {
     let bench = filled();

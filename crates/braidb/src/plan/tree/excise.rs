@@ -3,9 +3,6 @@
 //! A slice whose entries are all at most as new as the excise loses what lies in the ranges. It is cut as for a guard, without being read:
 //! its table stays for the rest. A slice that was flushed later holds newer entries alone, and stays as it is. There is no slice of both
 //! kinds, because nothing is merged in the ranges from before the memtable is switched until the edit.
-//!
-//! *L0.* A run of L0 is one slice. If one falls into two, all runs of L0 get new epochs, in the order of their ages. So the excise claims all
-//! of L0.
 
 use super::edits::Moment;
 use super::{Claim, Use};
@@ -16,6 +13,7 @@ use crate::base::key::Span;
 use crate::base::mutant::mutant;
 use crate::base::part::Part;
 use crate::version::{Edit, RunId, Slice};
+use std::ops::Range;
 
 /// What leaves the tables of a family: all entries up to a number, in ranges of keys.
 #[derive(Debug)]
@@ -41,20 +39,17 @@ pub fn tidy(mut spans: Vec<Span>) -> Vec<Span> {
 
 /// What an excise claims while it waits for long merges: runs that come from L0 may still arrive.
 pub fn first_claims(family: FamilyId, spans: &[Span]) -> Vec<Claim> {
-    claims_below_l0(family, spans, Use::Take)
+    claims_of(1..LEVELS, family, spans, Use::Take)
 }
 
 /// What the edit of an excise claims.
 pub fn claims(family: FamilyId, spans: &[Span]) -> Vec<Claim> {
-    let mut claims = claims_below_l0(family, spans, Use::Own);
-    claims.push(Claim { family, level: 0, span: Span::ALL, kind: Use::Own });
-    claims.retain(|_| !mutant!("excise_beside_a_merge"));
-    claims
+    claims_of(0..LEVELS, family, spans, Use::Own)
 }
 
-fn claims_below_l0(family: FamilyId, spans: &[Span], kind: Use) -> Vec<Claim> {
+fn claims_of(levels: Range<usize>, family: FamilyId, spans: &[Span], kind: Use) -> Vec<Claim> {
     let of_level = |level| spans.iter().map(move |span| Claim { family, level, span: span.clone(), kind });
-    let claims = (1..LEVELS).flat_map(of_level);
+    let claims = levels.flat_map(of_level);
     claims.filter(|_| !mutant!("excise_beside_a_merge")).collect()
 }
 
@@ -62,31 +57,7 @@ impl Excise {
     /// The change that the excise makes.
     pub fn edit(&self, moment: &Moment<'_>) -> Result<Edit> {
         let mut edit = Edit::default();
-        let level0 = moment.version.level(0);
-        let mut left = Vec::new();
-        for (_, epoch, slice) in level0.slices() {
-            left.push((epoch, slice, self.rest(slice, moment)?));
-        }
-        let is_split = left.iter().any(|(.., rest)| rest.as_ref().is_some_and(|rest| rest.len() > 1));
-        let mut newest = moment.version.next_epoch();
-        // The oldest first.
-        for (epoch, slice, rest) in left.into_iter().rev() {
-            let run = |epoch| RunId { level: 0, cell: Vec::new(), epoch };
-            if rest.is_none() && !is_split {
-                continue;
-            }
-            edit.remove_slice(self.family, run(epoch), slice);
-            for part in rest.unwrap_or_else(|| vec![slice.part().clone()]) {
-                edit.add_slice(
-                    self.family,
-                    run(if is_split { newest } else { epoch }),
-                    slice.table.id,
-                    &part,
-                );
-                newest += 1;
-            }
-        }
-        for level in 1..LEVELS {
+        for level in 0..LEVELS {
             for (cell, epoch, slice) in moment.version.level(level).slices() {
                 let Some(rest) = self.rest(slice, moment)? else { continue };
                 let run = RunId { level, cell: cell.low.clone(), epoch };

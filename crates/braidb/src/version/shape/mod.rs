@@ -1,7 +1,7 @@
 //! The shape of one column family's tree: levels of cells, cells of runs, runs of slices.
 //!
 //! ```text
-//! L0   one cell    │ run e9 [one slice] │ run e8 [one slice] │ …             a flush adds a run
+//! L0   one cell    │ run e9 [one table] │ run e8 [one table] │ …             a flush adds a run of one slice; an excise cuts it
 //! L1   cell ""     │ run e5 [slice a–f][slice k–p][slice q–z]               slices of a run are disjoint and sorted
 //! …    cell "m"    │ run e7 […] │ run e3 […]                                newest run first
 //! L6
@@ -193,6 +193,11 @@ impl Run {
         self.slices.iter().map(|slice| slice.bytes).sum()
     }
 
+    /// The keys from the first to the last; `None` for a run without slices.
+    pub fn range(&self) -> Option<KeyRange> {
+        KeyRange::hull(self.slices.iter().map(|slice| &slice.range))
+    }
+
     /// The one slice that may hold `key`.
     pub fn find(&self, key: &[u8]) -> Option<&Arc<Slice>> {
         let at = self.slices.before(key);
@@ -359,7 +364,7 @@ impl Level {
         let place = runs.partition_point(|run| run.epoch > id.epoch);
         if runs.get(place).is_none_or(|run| run.epoch != id.epoch) {
             runs.insert(place, Run { epoch: id.epoch, slices: Arc::default() });
-        } else if id.level == 0 {
+        } else if id.level == 0 && runs[place].slices.iter().any(|other| other.table.id != slice.table.id) {
             return Err(format!("two runs of level 0 have epoch {}", id.epoch));
         }
         let slices = Arc::make_mut(&mut runs[place].slices);

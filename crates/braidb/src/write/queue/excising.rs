@@ -1,8 +1,9 @@
 //! Excises under way (`jobs/excise.rs`), as the commit queue sees them.
 //!
-//! An excise takes effect when its edit is installed, but what it drops was decided before, when the family's memtable was switched last. A
-//! transaction that read in the ranges before the edit, and commits behind the switch, would be neither before nor after the excise. So from
-//! the switch until the edit such transactions are refused. Later the view tells which transactions are older.
+//! An excise takes effect when its edit is installed, but what it drops was decided before, when the family's memtable was switched. A
+//! transaction that read in the ranges before the edit, and commits behind the switch, would be neither before nor after the excise. So such
+//! transactions are refused until the edit. This begins with the first switch: another thread may make the last one. Later the view tells
+//! which transactions are older.
 
 use super::{CommitQueue, Core};
 use crate::base::error::Result;
@@ -28,8 +29,17 @@ pub struct Switched {
     pub flushes: Vec<u64>,
     /// The log that began behind `upto`, if no flush will let the family replay from it, because memory was empty.
     pub log: Option<FileId>,
-    /// The number for [`CommitQueue::end_excise`], if this was the last switch.
+    /// The number for [`CommitQueue::end_excise`], if this was the first switch.
     pub id: Option<u64>,
+}
+
+/// Which switch of an excise: the second one takes what was written beside a flush under way.
+#[derive(Clone, Copy, Debug)]
+pub enum Turn<'a> {
+    /// From here on transactions that read in the spans are refused.
+    First(&'a [Span]),
+    /// Begins a log if memory is empty.
+    Last,
 }
 
 impl CommitQueue {
@@ -38,32 +48,37 @@ impl CommitQueue {
         self.lock().excising.retain(|excising| excising.id != id);
     }
 
-    /// Whether an excise is between its last switch and its edit.
+    /// Whether an excise is between its first switch and its edit.
     pub fn is_excising(&self) -> bool {
         !self.lock().excising.is_empty()
     }
 
-    /// Switches the memtable of a family, if it has something in memory and is not being flushed. The caller schedules the flush. The last
-    /// switch has the ranges: from here on transactions that read there are refused. It begins a log if memory is empty.
-    pub fn switch_for_excise(&self, family: FamilyId, spans: Option<&[Span]>) -> Result<Switched> {
+    /// Switches the memtable of a family, if it has something in memory and is not being flushed. The caller schedules the flush.
+    pub fn switch_for_excise(&self, family: FamilyId, turn: Turn<'_>) -> Result<Switched> {
         let mut core = self.lock();
         self.shared.health.check_writable()?;
         let mut log = None;
         if core.room.is_idle(family) {
             // Behind a flush that found no room, the logs may hold copies of records that are in tables too. A recovery must not meet them.
-            log = spans.map(|_| self.rotate_for(&mut core, false)).transpose()?;
+            log = match turn {
+                Turn::First(_) => None,
+                Turn::Last => Some(self.rotate_for(&mut core, false)?),
+            };
         } else if core.room.flushing_seq(family).is_none() && !mutant!("excise_forgets_the_log") {
             self.switch_memtables(&mut core, &[family], false)?;
         }
         let upto = core.room.flushing_seq(family).unwrap_or(core.last_seq);
         let mut flushes = vec![0; core.room.switches().len()];
         flushes[family.0 as usize] = core.room.switches()[family.0 as usize];
-        let id = spans.map(|spans| {
-            core.last_excise += 1;
-            let id = core.last_excise;
-            core.excising.push(Excising { id, family, spans: spans.to_vec() });
-            id
-        });
+        let id = match turn {
+            Turn::Last => None,
+            Turn::First(spans) => {
+                core.last_excise += 1;
+                let id = core.last_excise;
+                core.excising.push(Excising { id, family, spans: spans.to_vec() });
+                Some(id)
+            }
+        };
         Ok(Switched { upto, flushes, log, id })
     }
 

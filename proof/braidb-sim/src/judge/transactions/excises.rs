@@ -7,7 +7,7 @@ use super::{Open, Trial, entries_of, failed};
 use crate::client::Client;
 use crate::failure::{Failure, Verdict};
 use crate::workload::{Bytes, Change, FAMILIES, Span};
-use braidb::Error;
+use braidb::{Error, Transaction};
 use braidb_storage::{Lane, Runtime};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -16,6 +16,8 @@ use std::sync::Arc;
 struct Writer {
     client: Client,
     put: Change,
+    /// Has read the key of `put` before the excise.
+    reader: Mutex<Option<Transaction>>,
     /// How often logs had been rotated before the excise, which rotates one at its last switch.
     rotated_before: u64,
     /// `None` once the excise has ended: then the job puts nothing.
@@ -34,6 +36,11 @@ impl Writer {
             return;
         }
         *self.has_put.lock() = Some(true);
+        let reader = self.reader.lock().take().expect("the job comes here once");
+        assert!(
+            matches!(reader.commit(), Err(Error::Conflict)),
+            "a commit is neither before nor after an excise"
+        );
         self.client.write_plainly(&self.put).expect("no fault strikes");
         self.client.db.flush().expect("no fault strikes");
     }
@@ -96,9 +103,19 @@ impl Trial {
     fn submit(&mut self, put: Change) -> Verdict<Arc<Writer>> {
         self.client.db.flush().map_err(failed)?;
         self.client.db.settle().map_err(failed)?;
+        let reader = self.client.db.transaction().map_err(failed)?;
+        let family = self.client.family(put.family);
+        reader.get_in(family, &put.key).map_err(failed)?;
+        reader.put_in(family, &put.key, "neither before nor after").map_err(failed)?;
         let rotated_before = self.client.db.stats().counts.logs_rotated;
         let has_put = Mutex::new(Some(false));
-        let writer = Arc::new(Writer { client: self.client.clone(), put, rotated_before, has_put });
+        let writer = Arc::new(Writer {
+            client: self.client.clone(),
+            put,
+            reader: Mutex::new(Some(reader)),
+            rotated_before,
+            has_put,
+        });
         let (job, runtime) = (writer.clone(), self.machine.runtime());
         self.machine.runtime().submit(Lane::Flush, Box::new(move || job.run(runtime)));
         Ok(writer)

@@ -59,12 +59,12 @@ impl Planner<'_> {
     /// Moves a table of L0 to L1 as metadata: the oldest one that can go. No table passes an older one that it overlaps (rule 7).
     pub(super) fn move_l0_down(&self, room: Room) -> Option<Plan> {
         let runs = &self.cell(0, 0).runs;
-        let slices = || runs.iter().map(|run| &run.slices[0]);
+        let ranges: Vec<KeyRange> = runs.iter().filter_map(Run::range).collect();
         for place in (0..runs.len()).rev() {
             let is_wild = mutant!("l0_handed_over_out_of_order");
             let place = if is_wild { runs.len() - 1 - place } else { place };
-            let range = &runs[place].slices[0].range;
-            if (is_wild || slices().skip(place + 1).all(|older| !older.range.overlaps(range)))
+            let range = &ranges[place];
+            if (is_wild || ranges.iter().skip(place + 1).all(|older| !older.overlaps(range)))
                 && let Some(plan) = self.move_table_down(place, room)
             {
                 return Some(plan);
@@ -92,8 +92,7 @@ impl Planner<'_> {
     }
 
     fn move_table_down(&self, place: usize, room: Room) -> Option<Plan> {
-        let slice = &self.cell(0, 0).runs[place].slices[0];
-        let span = Span::from(&slice.range);
+        let span = Span::from(&self.cell(0, 0).runs[place].range()?);
         let has_room = |arrival: &Arrival| {
             let sum = self.sum(1, arrival.index);
             if self.keeps_one_run(1, arrival) {
@@ -151,7 +150,7 @@ impl Planner<'_> {
     pub(super) fn l0_groups(&self) -> Vec<Vec<usize>> {
         let mut groups: Vec<(KeyRange, Vec<usize>)> = Vec::new();
         for (place, run) in self.cell(0, 0).runs.iter().enumerate().rev() {
-            let mut range = run.slices[0].range.clone();
+            let Some(mut range) = run.range() else { continue };
             let mut group = vec![place];
             // A table may join groups that were apart. The range grows by each of them, and may then meet one more.
             while let Some(met) = groups.iter().position(|(other, _)| other.overlaps(&range)) {
