@@ -20,12 +20,13 @@ const ALLOWED: [&str; 11] = [
 ];
 
 /// For each crate of the workspace, the workspace crates that it may be built from.
-const OURS: [(&str, &[&str]); 7] = [
+const OURS: [(&str, &[&str]); 8] = [
     ("braidb-storage", &[]),
     ("braidb", &["braidb-storage"]),
     ("braidb-bench", &[]),
     ("braidb-device", &["braidb-storage"]),
     ("braidb-lab", &["braidb", "braidb-bench", "braidb-cli", "braidb-device"]),
+    ("braidb-c", &["braidb"]),
     ("braidb-cli", &["braidb"]),
     ("braidb-sim", &["braidb", "braidb-storage"]),
 ];

@@ -39,8 +39,8 @@ pub fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The directories that hold the members of the workspace: the product, its proof, and the laboratory.
-pub const ROOFS: [&str; 3] = ["crates", "proof", "lab"];
+/// The directories that hold the members of the workspace: the product, its bindings, its proof, and the laboratory.
+pub const ROOFS: [&str; 4] = ["crates", "bindings", "proof", "lab"];
 
 /// Every Rust file below [`ROOFS`]. `lab/rivals` is left out: it is a workspace of its own.
 pub fn sources() -> Vec<Source> {

@@ -1,0 +1,90 @@
+//! The numbers that C programs know errors by. A number never changes its meaning.
+
+use braidb::Error;
+use std::ffi::CStr;
+
+/// What a function returns: `braidb_code_t`.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Code(i32);
+
+macro_rules! codes {
+    ($($name:ident = $number:literal,)*) => {
+        impl Code {
+            $(pub const $name: Code = Code($number);)*
+
+            /// The name of the code, as the header has it.
+            pub fn name(self) -> &'static CStr {
+                let name = match self {
+                    $(Code::$name => concat!("BRAIDB_", stringify!($name), "\0"),)*
+                    _ => "no code of BraidDB\0",
+                };
+                CStr::from_bytes_with_nul(name.as_bytes()).expect("each name ends with its only NUL")
+            }
+        }
+    };
+}
+
+codes! {
+    OK = 0,
+    NOT_FOUND = 1,
+    IO = 2,
+    CORRUPTION = 3,
+    MISSING = 4,
+    EXISTS = 5,
+    NOT_A_DATABASE = 6,
+    UNSUPPORTED = 7,
+    LOCKED = 8,
+    LOCK_LOST = 9,
+    TIER = 10,
+    INVALID = 11,
+    TOO_LARGE = 12,
+    FOREIGN = 13,
+    FULL = 14,
+    POISONED = 15,
+    CLOSED = 16,
+    FORKED = 17,
+    PANIC = 18,
+    CONFLICT = 19,
+    READ_ONLY = 20,
+    MISSING_FAMILY = 21,
+    SHORT_BUFFER = 22,
+    OTHER = 23,
+}
+
+impl Code {
+    /// The code of a number that C passed.
+    pub fn from_number(number: i32) -> Code {
+        Code(number)
+    }
+
+    /// The code of an error of the engine. `Error` may grow without notice to this crate, so the last arm is there. The test
+    /// `every_error_has_a_code` fails while a variant has no arm of its own.
+    pub fn of(error: &Error) -> Code {
+        match error {
+            Error::Io { .. } => Code::IO,
+            Error::Corruption { .. } => Code::CORRUPTION,
+            Error::Missing { .. } => Code::MISSING,
+            Error::Exists { .. } => Code::EXISTS,
+            Error::NotADatabase { .. } => Code::NOT_A_DATABASE,
+            Error::Unsupported { .. } => Code::UNSUPPORTED,
+            Error::Locked { .. } => Code::LOCKED,
+            Error::LockLost { .. } => Code::LOCK_LOST,
+            Error::Tier { .. } => Code::TIER,
+            Error::InvalidOption { .. } => Code::INVALID,
+            Error::TooLarge { .. } => Code::TOO_LARGE,
+            Error::InvalidName { .. } => Code::INVALID,
+            Error::MissingFamily { .. } => Code::MISSING_FAMILY,
+            Error::ForeignFamily { .. } => Code::FOREIGN,
+            Error::Full { .. } => Code::FULL,
+            Error::Poisoned { .. } => Code::POISONED,
+            Error::ReadOnly { .. } => Code::READ_ONLY,
+            Error::Conflict => Code::CONFLICT,
+            Error::Closed => Code::CLOSED,
+            // No cursor of this library is made of an iterator that has ended.
+            Error::Ended => Code::INVALID,
+            Error::Forked { .. } => Code::FORKED,
+            _ => Code::OTHER,
+        }
+    }
+}

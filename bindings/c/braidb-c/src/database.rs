@@ -1,0 +1,248 @@
+//! The handle of a database: opening, closing, and what concerns a whole database.
+
+use crate::code::Code;
+use crate::failure::{Failure, Result, without_nul};
+use crate::guard::{ErrorOut, guard, quiet};
+use crate::options::OptionsHandle;
+use crate::pointers::{Out, Text, give, give_text, need, out};
+use crate::reports;
+use braidb::storage::real::RealFs;
+use braidb::storage::{FileSystem, Process};
+use braidb::{Db, Durability, Error, Options};
+use std::ffi::{CString, c_char};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// What all handles of one open database share.
+#[derive(Debug)]
+pub struct Shared {
+    pub db: Db,
+    /// A number that no other open in this process has.
+    pub id: u64,
+    process: Process,
+    is_closed: AtomicBool,
+}
+
+impl Shared {
+    /// Fails in a forked child, and after `braidb_close`. Some calls of the engine return no error, and handles have locks of their own,
+    /// so each function asks here first.
+    #[inline]
+    pub fn check(&self) -> Result<()> {
+        self.check_process()?;
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(Error::Closed.into());
+        }
+        Ok(())
+    }
+
+    fn check_process(&self) -> Result<()> {
+        match self.process.is_forked() {
+            false => Ok(()),
+            true => Err(Error::Forked { path: self.db.path().to_owned() }.into()),
+        }
+    }
+}
+
+/// `braidb_t`.
+#[derive(Debug)]
+pub struct Database {
+    pub shared: Arc<Shared>,
+    path: CString,
+}
+
+/// The database of a handle, if calls may reach it.
+#[inline]
+pub fn usable(db: Option<&Database>) -> Result<&Arc<Shared>> {
+    let shared = &need(db, "db")?.shared;
+    shared.check()?;
+    Ok(shared)
+}
+
+/// The durability that a number of C stands for; `None` for that of the options.
+pub fn durability(number: i32) -> Result<Option<Durability>> {
+    match number {
+        0 => Ok(None),
+        1 => Ok(Some(Durability::None)),
+        2 => Ok(Some(Durability::Buffer)),
+        3 => Ok(Some(Durability::Sync)),
+        _ => Err(Failure::invalid(format!("{number} is no durability"))),
+    }
+}
+
+/// Opens a database by `how`.
+fn open(
+    path: Text,
+    options: Option<&OptionsHandle>,
+    db: Out<'_, *mut Database>,
+    how: impl FnOnce(Options, &Path) -> braidb::Result<Db>,
+) -> Result<Code> {
+    static OPENED: AtomicU64 = AtomicU64::new(0);
+    let db = out(db, "db", ptr::null_mut())?;
+    // Before the open: what a child inherits was opened by its parent.
+    let process = RealFs.process();
+    let process =
+        process.map_err(|error| Failure::new(Code::IO, format!("could not register for forks: {error}")))?;
+    let opened = how(OptionsHandle::of(options), path.path("path")?)?;
+    let path = without_nul(opened.path().as_os_str().as_bytes());
+    let id = OPENED.fetch_add(1, Ordering::Relaxed);
+    let shared = Arc::new(Shared { db: opened, id, process, is_closed: AtomicBool::new(false) });
+    *db = give(Database { shared, path });
+    Ok(Code::OK)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_open(
+    path: Text,
+    options: Option<&OptionsHandle>,
+    db: Out<'_, *mut Database>,
+    err: ErrorOut<'_>,
+) -> Code {
+    guard("braidb_open", err, || open(path, options, db, |options, path| options.open(path)))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_open_read_only(
+    path: Text,
+    options: Option<&OptionsHandle>,
+    db: Out<'_, *mut Database>,
+    err: ErrorOut<'_>,
+) -> Code {
+    guard("braidb_open_read_only", err, || {
+        open(path, options, db, |options, path| options.open_read_only(path))
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_close(db: Option<&Database>, err: ErrorOut<'_>) -> Code {
+    guard("braidb_close", err, || {
+        let shared = &need(db, "db")?.shared;
+        shared.check_process()?;
+        let closed = shared.db.close();
+        // The database is closed after an error too.
+        shared.is_closed.store(true, Ordering::Release);
+        closed?;
+        Ok(Code::OK)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_db_free(db: Option<Box<Database>>) {
+    quiet("braidb_db_free", (), || drop(db));
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_path(db: Option<&Database>) -> *const c_char {
+    quiet("braidb_path", ptr::null(), || db.map_or(ptr::null(), |db| db.path.as_ptr()))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_persist(db: Option<&Database>, durability: i32, err: ErrorOut<'_>) -> Code {
+    guard("braidb_persist", err, || {
+        let shared = usable(db)?;
+        let wanted = self::durability(durability)?;
+        shared.db.persist(wanted.ok_or_else(|| Failure::invalid("`durability` names none"))?)?;
+        Ok(Code::OK)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_flush(db: Option<&Database>, err: ErrorOut<'_>) -> Code {
+    guard("braidb_flush", err, || {
+        usable(db)?.db.flush()?;
+        Ok(Code::OK)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_compact(db: Option<&Database>, err: ErrorOut<'_>) -> Code {
+    guard("braidb_compact", err, || {
+        usable(db)?.db.compact()?;
+        Ok(Code::OK)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_settle(db: Option<&Database>, err: ErrorOut<'_>) -> Code {
+    guard("braidb_settle", err, || {
+        usable(db)?.db.settle()?;
+        Ok(Code::OK)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_verify(
+    db: Option<&Database>,
+    damages: Out<'_, usize>,
+    json: Out<'_, *mut c_char>,
+    err: ErrorOut<'_>,
+) -> Code {
+    guard("braidb_verify", err, || {
+        let (damages, json) = (out(damages, "damages", 0)?, json.map(|json| json.write(ptr::null_mut())));
+        let report = usable(db)?.db.verify()?;
+        *damages = report.damages.len();
+        if let Some(json) = json {
+            *json = give_text(&reports::verification(&report));
+        }
+        Ok(Code::OK)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_verify_path(
+    path: Text,
+    options: Option<&OptionsHandle>,
+    damages: Out<'_, usize>,
+    json: Out<'_, *mut c_char>,
+    err: ErrorOut<'_>,
+) -> Code {
+    guard("braidb_verify_path", err, || {
+        let (damages, json) = (out(damages, "damages", 0)?, json.map(|json| json.write(ptr::null_mut())));
+        let report = OptionsHandle::of(options).verify(path.path("path")?)?;
+        *damages = report.damages.len();
+        if let Some(json) = json {
+            *json = give_text(&reports::verification(&report));
+        }
+        Ok(Code::OK)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_destroy(path: Text, options: Option<&OptionsHandle>, err: ErrorOut<'_>) -> Code {
+    guard("braidb_destroy", err, || {
+        OptionsHandle::of(options).destroy(path.path("path")?)?;
+        Ok(Code::OK)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_checkpoint(
+    db: Option<&Database>,
+    dir: Text,
+    json: Out<'_, *mut c_char>,
+    err: ErrorOut<'_>,
+) -> Code {
+    guard("braidb_checkpoint", err, || {
+        let json = json.map(|json| json.write(ptr::null_mut()));
+        let report = usable(db)?.db.checkpoint(dir.path("dir")?)?;
+        if let Some(json) = json {
+            *json = give_text(&reports::checkpoint(&report));
+        }
+        Ok(Code::OK)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_recovery(
+    db: Option<&Database>,
+    json: Out<'_, *mut c_char>,
+    err: ErrorOut<'_>,
+) -> Code {
+    guard("braidb_recovery", err, || {
+        let json = out(json, "json", ptr::null_mut())?;
+        *json = give_text(&reports::recovery(usable(db)?.db.recovery()));
+        Ok(Code::OK)
+    })
+}

@@ -1,0 +1,108 @@
+//! Facts about an open database: statistics, single metrics, and estimates of ranges.
+
+use crate::code::Code;
+use crate::database::{Database, usable};
+use crate::failure::Failure;
+use crate::family::Family;
+use crate::guard::{ErrorOut, guard};
+use crate::place::Place;
+use crate::pointers::{Out, Slice, Text, elements, give_text, out, places};
+use crate::reports;
+use std::ffi::c_char;
+use std::fmt::Write;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+/// `braidb_range_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Range {
+    lower: Slice,
+    upper: Slice,
+}
+
+/// `braidb_estimate_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Estimate {
+    entries: u64,
+    tombstones: u64,
+    bytes: u64,
+    value_bytes: u64,
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_stats(db: Option<&Database>, json: Out<'_, *mut c_char>, err: ErrorOut<'_>) -> Code {
+    guard("braidb_stats", err, || {
+        let json = out(json, "json", ptr::null_mut())?;
+        *json = give_text(&reports::statistics(&usable(db)?.db.stats()));
+        Ok(Code::OK)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_metric(
+    db: Option<&Database>,
+    name: Text,
+    value: Out<'_, f64>,
+    err: ErrorOut<'_>,
+) -> Code {
+    guard("braidb_metric", err, || {
+        let value = out(value, "value", 0.0)?;
+        let name = name.str("name")?;
+        let figures = reports::figures(&usable(db)?.db.stats());
+        let found = figures.iter().find(|(known, _)| known == name);
+        let (_, number) = found.ok_or_else(|| {
+            Failure::invalid(format!(
+                "there is no metric `{name}`; `braidb_metrics` lists those that there are"
+            ))
+        })?;
+        *value = *number as f64;
+        Ok(Code::OK)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_metrics(
+    db: Option<&Database>,
+    text: Out<'_, *mut c_char>,
+    err: ErrorOut<'_>,
+) -> Code {
+    guard("braidb_metrics", err, || {
+        let place = out(text, "text", ptr::null_mut())?;
+        let mut text = String::new();
+        for (name, number) in reports::figures(&usable(db)?.db.stats()) {
+            writeln!(text, "braidb_{name} {number}").expect("a text takes all that is written");
+        }
+        *place = give_text(&text);
+        Ok(Code::OK)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_estimate(
+    db: Option<&Database>,
+    family: Option<&Family>,
+    ranges: *const Range,
+    count: usize,
+    estimates: *mut MaybeUninit<Estimate>,
+    err: ErrorOut<'_>,
+) -> Code {
+    guard("braidb_estimate", err, || {
+        let estimates = places(estimates, count, "estimates")?;
+        for estimate in estimates.iter_mut() {
+            estimate.write(Estimate::default());
+        }
+        let place = Place::new(db, family, None)?;
+        for (range, estimate) in elements(ranges, count, "ranges")?.iter().zip(estimates) {
+            let found = place.estimate(range.lower.bound("lower")?, range.upper.bound("upper")?)?;
+            estimate.write(Estimate {
+                entries: found.entries,
+                tombstones: found.tombstones,
+                bytes: found.bytes,
+                value_bytes: found.value_bytes,
+            });
+        }
+        Ok(Code::OK)
+    })
+}

@@ -1,0 +1,66 @@
+//! The C library of BraidDB: the functions that `bindings/c/include/braidb.h` declares. The header is their documentation.
+//!
+//! C alone calls the functions here. No module is public, so Rust code cannot reach them.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `code`, `failure` | codes of errors, and the errors themselves |
+//! | `guard` | what stands around the body of each function: panics become errors |
+//! | `pointers` | arguments and results as C has them: slices, texts, places for results, memory of `malloc` |
+//! | `settings`, `options` | options by name |
+//! | `database`, `reports` | opening and closing, and what concerns a whole database |
+//! | `family`, `snapshot`, `value` | handles with few functions |
+//! | `place`, `point` | a family, at a moment or now; reads and writes of single keys |
+//! | `batch`, `packed`, `cursor`, `transaction`, `overlay`, `facts`, `tiers`, `salvage` | a group of functions each |
+//!
+//! # Why the unsafe code is sound
+//!
+//! The header makes promises for the caller. A handle is one that the library returned and that was not freed. A pointer with a length
+//! leads to that many bytes. One thread at a time uses a batch, a cursor or options. On these promises, a nullable pointer of C to a handle
+//! is an `Option<&T>`, an `Option<&mut T>`, or an `Option<Box<T>>` where the call frees the handle. Rust promises that all three have the
+//! form of a C pointer, and that `None` is NULL. What remains unsafe lies in `pointers`, and in the call of `batch` whose two arguments may
+//! be one handle.
+
+#![allow(clippy::too_many_arguments, reason = "a function of C takes all that it needs one by one")]
+
+#[cfg(panic = "abort")]
+compile_error!("braidb-c turns panics into errors, so it needs `panic = \"unwind\"`");
+
+mod batch;
+mod code;
+mod cursor;
+mod database;
+mod facts;
+mod failure;
+mod family;
+mod guard;
+mod library;
+mod options;
+mod overlay;
+mod packed;
+mod place;
+mod point;
+mod pointers;
+mod reports;
+mod salvage;
+mod settings;
+mod snapshot;
+mod tiers;
+mod transaction;
+mod value;
+
+/// What the header promises of threads.
+const _: fn() = || {
+    fn may_be_shared<T: Send + Sync>() {}
+    fn may_move<T: Send>() {}
+    may_be_shared::<database::Database>();
+    may_be_shared::<family::Family>();
+    may_be_shared::<snapshot::Snapshot>();
+    may_be_shared::<value::ValueHandle>();
+    may_be_shared::<transaction::Transaction>();
+    may_be_shared::<overlay::Overlay>();
+    may_move::<batch::Batch>();
+    may_move::<cursor::Cursor>();
+    may_move::<failure::ErrorHandle>();
+    may_move::<options::OptionsHandle>();
+};

@@ -1,0 +1,188 @@
+//! Puts, deletes and gets of single keys, and of many keys at once.
+
+use crate::code::Code;
+use crate::database::{Database, durability};
+use crate::family::Family;
+use crate::guard::{ErrorOut, guard};
+use crate::place::Place;
+use crate::pointers::{Block, Out, Slice, elements, out, places};
+use crate::snapshot::Snapshot;
+use crate::value::{ValueHandle, copy_value, give_value};
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_put(
+    db: Option<&Database>,
+    family: Option<&Family>,
+    key: Slice,
+    value: Slice,
+    err: ErrorOut<'_>,
+) -> Code {
+    guard("braidb_put", err, || {
+        Place::new(db, family, None)?.put(key.bytes("key")?, value.bytes("value")?, None)?;
+        Ok(Code::OK)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_put_with(
+    db: Option<&Database>,
+    family: Option<&Family>,
+    key: Slice,
+    value: Slice,
+    durability: i32,
+    err: ErrorOut<'_>,
+) -> Code {
+    guard("braidb_put_with", err, || {
+        let durability = self::durability(durability)?;
+        Place::new(db, family, None)?.put(key.bytes("key")?, value.bytes("value")?, durability)?;
+        Ok(Code::OK)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_delete(
+    db: Option<&Database>,
+    family: Option<&Family>,
+    key: Slice,
+    err: ErrorOut<'_>,
+) -> Code {
+    guard("braidb_delete", err, || {
+        Place::new(db, family, None)?.delete(key.bytes("key")?, None)?;
+        Ok(Code::OK)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_delete_with(
+    db: Option<&Database>,
+    family: Option<&Family>,
+    key: Slice,
+    durability: i32,
+    err: ErrorOut<'_>,
+) -> Code {
+    guard("braidb_delete_with", err, || {
+        let durability = self::durability(durability)?;
+        Place::new(db, family, None)?.delete(key.bytes("key")?, durability)?;
+        Ok(Code::OK)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_get(
+    db: Option<&Database>,
+    family: Option<&Family>,
+    snapshot: Option<&Snapshot>,
+    key: Slice,
+    value: Out<'_, *mut ValueHandle>,
+    err: ErrorOut<'_>,
+) -> Code {
+    guard("braidb_get", err, || {
+        let value = out(value, "value", ptr::null_mut())?;
+        Ok(give_value(Place::new(db, family, snapshot)?.get(key.bytes("key")?)?, value))
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_get_into(
+    db: Option<&Database>,
+    family: Option<&Family>,
+    snapshot: Option<&Snapshot>,
+    key: Slice,
+    buffer: *mut u8,
+    capacity: usize,
+    len: Out<'_, usize>,
+    err: ErrorOut<'_>,
+) -> Code {
+    guard("braidb_get_into", err, || {
+        let len = out(len, "len", 0)?;
+        copy_value(Place::new(db, family, snapshot)?.get(key.bytes("key")?)?, buffer, capacity, len)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_contains(
+    db: Option<&Database>,
+    family: Option<&Family>,
+    snapshot: Option<&Snapshot>,
+    key: Slice,
+    err: ErrorOut<'_>,
+) -> Code {
+    guard("braidb_contains", err, || {
+        let is_there = Place::new(db, family, snapshot)?.contains(key.bytes("key")?)?;
+        Ok(if is_there { Code::OK } else { Code::NOT_FOUND })
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_get_many(
+    db: Option<&Database>,
+    family: Option<&Family>,
+    snapshot: Option<&Snapshot>,
+    keys: *const Slice,
+    count: usize,
+    values: *mut MaybeUninit<Slice>,
+    memory: Out<'_, *mut c_void>,
+    err: ErrorOut<'_>,
+) -> Code {
+    guard("braidb_get_many", err, || {
+        let memory = out(memory, "memory", ptr::null_mut())?;
+        let values = places(values, count, "values")?;
+        for value in values.iter_mut() {
+            value.write(Slice::NONE);
+        }
+        let keys = elements(keys, count, "keys")?;
+        let keys: Result<Vec<&[u8]>, _> = keys.iter().map(|key| key.bytes("a key")).collect();
+        let found = Place::new(db, family, snapshot)?.get_many(&keys?)?;
+        let bytes: usize = found.iter().flatten().map(|value| value.len()).sum();
+        let mut block = Block::new(bytes);
+        let mut end = 0;
+        for (value, place) in found.iter().zip(values) {
+            if let Some(value) = value {
+                place.write(Slice::new(block.put(end, value), value.len()));
+                end += value.len();
+            }
+        }
+        *memory = block.give().cast();
+        Ok(Code::OK)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_put_if_absent(
+    db: Option<&Database>,
+    family: Option<&Family>,
+    key: Slice,
+    value: Slice,
+    present: Out<'_, *mut ValueHandle>,
+    err: ErrorOut<'_>,
+) -> Code {
+    guard("braidb_put_if_absent", err, || {
+        let present = out(present, "present", ptr::null_mut())?;
+        let place = Place::new(db, family, None)?;
+        give_value(place.put_if_absent(key.bytes("key")?, value.bytes("value")?)?, present);
+        Ok(Code::OK)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_compare_and_swap(
+    db: Option<&Database>,
+    family: Option<&Family>,
+    key: Slice,
+    old: Option<&Slice>,
+    new: Option<&Slice>,
+    is_swapped: Out<'_, i32>,
+    err: ErrorOut<'_>,
+) -> Code {
+    guard("braidb_compare_and_swap", err, || {
+        let is_swapped = out(is_swapped, "is_swapped", 0)?;
+        let old = old.map(|old| old.bytes("old")).transpose()?;
+        let new = new.map(|new| new.bytes("new")).transpose()?;
+        *is_swapped =
+            i32::from(Place::new(db, family, None)?.compare_and_swap(key.bytes("key")?, old, new)?);
+        Ok(Code::OK)
+    })
+}

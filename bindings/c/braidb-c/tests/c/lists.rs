@@ -1,0 +1,151 @@
+//! Lists that must agree: the functions of the header, of the shared library and of the tests; codes and errors; options.
+
+use crate::tools::{self, bindings, prefix, read};
+use std::collections::BTreeSet;
+use std::process::Command;
+
+fn header() -> String {
+    read(bindings().join("include/braidb.h"))
+}
+
+/// A source of the engine.
+fn engine(path: &str) -> String {
+    read(bindings().join("../../crates/braidb/src").join(path))
+}
+
+/// The functions that the header declares.
+pub fn functions() -> BTreeSet<String> {
+    let header = header();
+    let declared = header.split("\nBRAIDB_API ").skip(1).map(|rest| {
+        let (head, _) = rest.split_once('(').expect("a function has arguments");
+        head.rsplit([' ', '*']).next().expect("it has a name").to_owned()
+    });
+    let functions: BTreeSet<String> = declared.collect();
+    assert!(functions.len() > 90, "{functions:?}");
+    functions
+}
+
+#[test]
+fn the_library_exports_what_the_header_declares() {
+    let library = prefix().join("lib/libbraidb.so.0");
+    let Ok(output) = Command::new("nm").args(["-D", "--defined-only"]).arg(&library).output() else {
+        return tools::leave_out("symbols", "there is no `nm`");
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let symbols = String::from_utf8(output.stdout).expect("names are UTF-8");
+    let exported: BTreeSet<String> =
+        symbols.lines().filter_map(|line| line.split_whitespace().nth(2)).map(str::to_owned).collect();
+    assert_eq!(exported, functions(), "exported (left) and declared (right)");
+}
+
+#[test]
+fn every_function_is_tested() {
+    let files = ["closing", "database", "entries", "forks", "library", "staged", "threads", "tiers", "check"];
+    let name = |file: &str| format!("{file}.{}", if file == "check" { "h" } else { "c" });
+    let tests: String = files.iter().map(|file| read(bindings().join("tests").join(name(file)))).collect();
+    let missing: Vec<String> =
+        functions().into_iter().filter(|function| !tests.contains(&format!("{function}("))).collect();
+    assert!(missing.is_empty(), "no test calls {missing:?}");
+    let panics = read(bindings().join("tests/panics.c"));
+    let is_planted = |function: &String| {
+        ["PANICS", "IS_NEUTRAL", "FREES"].iter().any(|kind| panics.contains(&format!("{kind}({function},")))
+    };
+    let missing: Vec<String> = functions().into_iter().filter(|function| !is_planted(function)).collect();
+    assert!(missing.is_empty(), "no panic is planted in {missing:?}");
+}
+
+/// The lines `NAME = NUMBER,` of a text, with names that begin with `prefix`, which is left out.
+fn numbers(text: &str, prefix: &str) -> BTreeSet<(String, i32)> {
+    let lines = text.lines().filter_map(|line| {
+        let (name, rest) = line.trim().strip_prefix(prefix)?.split_once(" = ")?;
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        let is_name = name
+            .chars()
+            .all(|letter| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_');
+        (is_name && !name.starts_with("DURABILITY_")).then_some((name.to_owned(), digits.parse().ok()?))
+    });
+    lines.collect()
+}
+
+#[test]
+fn codes_are_those_of_the_header() {
+    let codes = numbers(&read(bindings().join("braidb-c/src/code.rs")), "");
+    assert!(codes.len() > 20, "{codes:?}");
+    assert_eq!(codes, numbers(&header(), "BRAIDB_"), "in code.rs (left) and in the header (right)");
+}
+
+#[test]
+fn every_error_has_a_code() {
+    let source = engine("base/error.rs");
+    let variants = source.split("pub enum Error {").nth(1).expect("the enum is there");
+    let variants = variants.split("\n}").next().expect("the enum ends");
+    let variants: Vec<String> = variants
+        .lines()
+        .filter_map(|line| line.strip_prefix("    "))
+        .filter(|line| line.starts_with(|first: char| first.is_ascii_uppercase()))
+        .map(|line| line.chars().take_while(|letter| letter.is_alphanumeric()).collect())
+        .collect();
+    assert!(variants.len() > 15, "{variants:?}");
+    let codes = read(bindings().join("braidb-c/src/code.rs"));
+    for variant in variants {
+        let has_arm =
+            [" {", " =>"].iter().any(|after| codes.contains(&format!("            Error::{variant}{after}")));
+        assert!(has_arm, "Code::of in bindings/c/braidb-c/src/code.rs has no arm for Error::{variant}");
+    }
+}
+
+/// Setters that are no options with a value: `env` takes the seams of the engine, and `tuning` the setters of `Tuning`.
+const NO_OPTIONS: [&str; 2] = ["env", "tuning"];
+
+#[test]
+fn every_option_of_the_engine_has_a_name() {
+    let sources = engine("db/options.rs") + &engine("db/tuning.rs");
+    let setters: BTreeSet<&str> = sources
+        .split("pub fn ")
+        .skip(1)
+        .filter_map(|function| function.split_once("(mut self").map(|(name, _)| name))
+        .filter(|name| name.chars().all(|letter| letter.is_alphanumeric() || letter == '_'))
+        .filter(|name| !NO_OPTIONS.contains(name))
+        .collect();
+    assert!(setters.len() > 30, "{setters:?}");
+    let settings = read(bindings().join("braidb-c/src/settings.rs"));
+    let names: BTreeSet<&str> = settings
+        .lines()
+        .filter_map(|line| line.strip_prefix("    \"")?.split_once("\" => |options, value|"))
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(names, setters, "in settings.rs (left) and in the engine (right)");
+    let tests = read(bindings().join("tests/library.c")) + &read(bindings().join("tests/tiers.c"));
+    for name in names {
+        assert!(tests.contains(&format!("\"{name}\"")), "bindings/c/tests/library.c does not set {name}");
+    }
+}
+
+/// Functions whose first argument is a handle of an open database, and that work after its close.
+const WORK_CLOSED: [&str; 1] = ["braidb_close"];
+
+#[test]
+fn every_call_of_a_closed_database_is_tested() {
+    let header = header();
+    let handles =
+        ["braidb_t *db", "braidb_txn_t *txn", "braidb_overlay_t *overlay", "braidb_cursor_t *cursor"];
+    let calls: Vec<&str> = header
+        .split("\nBRAIDB_API braidb_code_t ")
+        .skip(1)
+        .filter_map(|rest| rest.split_once('('))
+        .filter(|(_, arguments)| {
+            let first = arguments.split(',').next().expect("split gives one part");
+            handles.iter().any(|handle| first.ends_with(handle))
+        })
+        .map(|(name, _)| name)
+        .filter(|name| !WORK_CLOSED.contains(name))
+        .collect();
+    assert!(calls.len() > 50, "{calls:?}");
+    let tests = read(bindings().join("tests/closing.c")) + &read(bindings().join("tests/tiers.c"));
+    for name in calls {
+        let is_tested = ["CLOSED(", "EXPECT(BRAIDB_CLOSED, "]
+            .iter()
+            .any(|test| tests.contains(&format!("{test}{name}(")));
+        assert!(is_tested, "bindings/c/tests/closing.c does not call {name} of a closed database");
+    }
+}
