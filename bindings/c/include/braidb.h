@@ -110,7 +110,8 @@ enum {
     BRAIDB_READ_ONLY = 20,     /* the database was opened to read */
     BRAIDB_MISSING_FAMILY = 21,/* no column family of this name */
     BRAIDB_SHORT_BUFFER = 22,  /* the value is longer than the buffer; its length was returned */
-    BRAIDB_OTHER = 23          /* an error that has no code yet; the message tells */
+    BRAIDB_OTHER = 23,         /* an error that has no code yet; the message tells */
+    BRAIDB_EXCISED = 24        /* the snapshot is older than an excise of the keys; take a new snapshot */
 };
 
 /* What an acknowledged write promises. */
@@ -219,6 +220,15 @@ BRAIDB_API braidb_code_t braidb_persist(braidb_t *db, braidb_durability_t durabi
 BRAIDB_API braidb_code_t braidb_flush(braidb_t *db, braidb_error_t **err);
 /* Merges everything, so that deleted and overwritten data gives its room back. */
 BRAIDB_API braidb_code_t braidb_compact(braidb_t *db, braidb_error_t **err);
+/* The same for the parts of a family that meet a range, which are about as large as a table. braidb_none() is no bound. */
+BRAIDB_API braidb_code_t braidb_compact_range(braidb_t *db, const braidb_family_t *family, braidb_slice_t lower, braidb_slice_t upper,
+                                              braidb_error_t **err);
+/*
+ * Takes all entries of count ranges away that were written before the call, and gives their room back. The ranges vanish together, on stable
+ * storage, in about the time of a flush. Snapshots from before it return BRAIDB_EXCISED where they touch a range.
+ */
+BRAIDB_API braidb_code_t braidb_excise(braidb_t *db, const braidb_family_t *family, const braidb_range_t *ranges, size_t count,
+                                       braidb_error_t **err);
 /* Waits until background work has nothing to do. */
 BRAIDB_API braidb_code_t braidb_settle(braidb_t *db, braidb_error_t **err);
 /*

@@ -76,6 +76,8 @@ static void every_call_is_refused(braidb_t *db, held_t *held, const char *elsewh
     CLOSED(braidb_persist(db, BRAIDB_DURABILITY_SYNC, &err));
     CLOSED(braidb_flush(db, &err));
     CLOSED(braidb_compact(db, &err));
+    CLOSED(braidb_compact_range(db, NULL, key, braidb_none(), &err));
+    CLOSED(braidb_excise(db, NULL, NULL, 0, &err));
     CLOSED(braidb_settle(db, &err));
     CLOSED(braidb_verify(db, &len, NULL, &err));
     CLOSED(braidb_checkpoint(db, elsewhere, NULL, &err));

@@ -58,6 +58,40 @@ static void works(const char *dir) {
     braidb_db_free(db);
 }
 
+static void ranges(const char *dir) {
+    braidb_t *db = open_db(dir);
+    braidb_family_t *users;
+    braidb_snapshot_t *before = NULL;
+    braidb_value_t *value = NULL;
+    braidb_range_t gone[2];
+    OK(braidb_family_create(db, "ranges", &users, &err));
+    put(db, users, "a", "1");
+    put(db, users, "b", "2");
+    put(db, users, "c", "3");
+    put(db, users, "d", "4");
+    OK(braidb_snapshot_create(db, &before, &err));
+    gone[0].lower = braidb_none();
+    gone[0].upper = braidb_text("b");
+    gone[1].lower = braidb_text("c");
+    gone[1].upper = braidb_text("d");
+    OK(braidb_excise(db, users, gone, 2, &err));
+    has(db, users, NULL, "a", NULL);
+    has(db, users, NULL, "b", "2");
+    has(db, users, NULL, "c", NULL);
+    has(db, users, NULL, "d", "4");
+    has(db, users, before, "b", "2");
+    EXPECT(BRAIDB_EXCISED, braidb_get(db, users, before, braidb_text("a"), &value, &err));
+    OK(braidb_excise(db, users, NULL, 0, &err));
+    EXPECT(BRAIDB_INVALID, braidb_excise(db, users, NULL, 1, &err));
+    OK(braidb_compact_range(db, users, braidb_text("b"), braidb_none(), &err));
+    OK(braidb_compact_range(db, NULL, braidb_none(), braidb_none(), &err));
+    has(db, users, NULL, "d", "4");
+    braidb_snapshot_free(before);
+    braidb_family_free(users);
+    OK(braidb_close(db, &err));
+    braidb_db_free(db);
+}
+
 static void facts(const char *dir) {
     braidb_t *db = open_db(dir);
     braidb_range_t ranges[2];
@@ -220,6 +254,7 @@ int main(int argc, char **argv) {
     opens(dir);
     works(dir);
     facts(dir);
+    ranges(dir);
     copies(dir);
     damage(dir);
     salvage(dir);

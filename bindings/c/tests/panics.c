@@ -142,6 +142,8 @@ static void with_codes(void) {
     PANICS(braidb_persist, db, BRAIDB_DURABILITY_SYNC);
     PANICS(braidb_flush, db);
     PANICS(braidb_compact, db);
+    PANICS(braidb_compact_range, db, family, range.lower, range.upper);
+    PANICS(braidb_excise, db, family, &range, 1);
     PANICS(braidb_settle, db);
     PANICS(braidb_verify, db, &len, &text);
     PANICS(braidb_verify_path, dir, options, &len, &text);

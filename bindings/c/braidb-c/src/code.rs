@@ -50,6 +50,7 @@ codes! {
     MISSING_FAMILY = 21,
     SHORT_BUFFER = 22,
     OTHER = 23,
+    EXCISED = 24,
 }
 
 impl Code {
@@ -80,6 +81,9 @@ impl Code {
             Error::Poisoned { .. } => Code::POISONED,
             Error::ReadOnly { .. } => Code::READ_ONLY,
             Error::Conflict => Code::CONFLICT,
+            // No function of this library takes a page.
+            Error::InvalidPage { .. } => Code::INVALID,
+            Error::Excised => Code::EXCISED,
             Error::Closed => Code::CLOSED,
             // No cursor of this library is made of an iterator that has ended.
             Error::Ended => Code::INVALID,

@@ -6,20 +6,13 @@ use crate::failure::Failure;
 use crate::family::Family;
 use crate::guard::{ErrorOut, guard};
 use crate::place::Place;
-use crate::pointers::{Out, Slice, Text, elements, give_text, out, places};
+use crate::pointers::{Out, Text, elements, give_text, out, places};
+use crate::ranges::Range;
 use crate::reports;
 use std::ffi::c_char;
 use std::fmt::Write;
 use std::mem::MaybeUninit;
 use std::ptr;
-
-/// `braidb_range_t`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Range {
-    lower: Slice,
-    upper: Slice,
-}
 
 /// `braidb_estimate_t`.
 #[repr(C)]
@@ -95,7 +88,8 @@ pub extern "C" fn braidb_estimate(
         }
         let place = Place::new(db, family, None)?;
         for (range, estimate) in elements(ranges, count, "ranges")?.iter().zip(estimates) {
-            let found = place.estimate(range.lower.bound("lower")?, range.upper.bound("upper")?)?;
+            let (lower, upper) = range.bounds()?;
+            let found = place.estimate(lower, upper)?;
             estimate.write(Estimate {
                 entries: found.entries,
                 tombstones: found.tombstones,

@@ -11,7 +11,7 @@
 //! | `database`, `reports` | opening and closing, and what concerns a whole database |
 //! | `family`, `snapshot`, `value` | handles with few functions |
 //! | `place`, `point` | a family, at a moment or now; reads and writes of single keys |
-//! | `batch`, `packed`, `cursor`, `transaction`, `overlay`, `facts`, `tiers`, `salvage` | a group of functions each |
+//! | `batch`, `packed`, `cursor`, `transaction`, `overlay`, `facts`, `ranges`, `tiers`, `salvage` | a group of functions each |
 //!
 //! # Why the unsafe code is sound
 //!
@@ -41,6 +41,7 @@ mod packed;
 mod place;
 mod point;
 mod pointers;
+mod ranges;
 mod reports;
 mod salvage;
 mod settings;

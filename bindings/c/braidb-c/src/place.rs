@@ -95,6 +95,25 @@ impl<'a> Place<'a> {
         }?)
     }
 
+    pub fn excise<'r>(
+        &self,
+        ranges: impl Iterator<Item = (Option<&'r [u8]>, Option<&'r [u8]>)>,
+    ) -> Result<()> {
+        let ranges = ranges.map(|(lower, upper)| bounds(lower, upper));
+        Ok(match self.family {
+            None => self.shared.db.excise(ranges),
+            Some(family) => family.excise(ranges),
+        }?)
+    }
+
+    pub fn compact(&self, lower: Option<&[u8]>, upper: Option<&[u8]>) -> Result<()> {
+        let range = bounds(lower, upper);
+        Ok(match self.family {
+            None => self.shared.db.compact_range(range),
+            Some(family) => family.compact_range(range),
+        }?)
+    }
+
     #[inline]
     pub fn put(&self, key: &[u8], value: &[u8], durability: Option<Durability>) -> Result<()> {
         Ok(match (self.family, durability) {

@@ -1,0 +1,57 @@
+//! Whole ranges at once: taking all their entries away, and compacting them.
+
+use crate::code::Code;
+use crate::database::Database;
+use crate::failure::Result;
+use crate::family::Family;
+use crate::guard::{ErrorOut, guard};
+use crate::place::Place;
+use crate::pointers::{Slice, elements};
+
+/// `braidb_range_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Range {
+    lower: Slice,
+    upper: Slice,
+}
+
+/// The lower bound of a range, which belongs to it, and the upper one, which does not.
+pub type Ends<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
+
+impl Range {
+    pub fn bounds(&self) -> Result<Ends<'_>> {
+        Ok((self.lower.bound("lower")?, self.upper.bound("upper")?))
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_excise(
+    db: Option<&Database>,
+    family: Option<&Family>,
+    ranges: *const Range,
+    count: usize,
+    err: ErrorOut<'_>,
+) -> Code {
+    guard("braidb_excise", err, || {
+        let place = Place::new(db, family, None)?;
+        let ranges =
+            elements(ranges, count, "ranges")?.iter().map(Range::bounds).collect::<Result<Vec<_>>>()?;
+        place.excise(ranges.into_iter())?;
+        Ok(Code::OK)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn braidb_compact_range(
+    db: Option<&Database>,
+    family: Option<&Family>,
+    lower: Slice,
+    upper: Slice,
+    err: ErrorOut<'_>,
+) -> Code {
+    guard("braidb_compact_range", err, || {
+        Place::new(db, family, None)?.compact(lower.bound("lower")?, upper.bound("upper")?)?;
+        Ok(Code::OK)
+    })
+}
