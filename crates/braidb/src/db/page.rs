@@ -49,7 +49,7 @@ impl Cursor {
     /// db.put("k", "value")?;
     /// let mut page = Vec::new();
     /// assert_eq!(db.iter().cursor().next_page(&mut page, braidb::PageLimit::default())?, 1);
-    /// assert_eq!(page, b"\\x01\\0\\0\\0\\x05\\0\\0\\0kvalue");
+    /// assert_eq!(page, b"\x01\0\0\0\x05\0\0\0kvalue");
     /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
     /// # Ok::<(), braidb::Error>(())
     /// ```
@@ -90,7 +90,7 @@ impl WriteBatch {
     ///
     /// ```
     /// let mut batch = braidb::WriteBatch::new();
-    /// let page = b"\\x01\\0\\0\\0\\x05\\0\\0\\0kvalue\\x01\\0\\0\\0\\xff\\xff\\xff\\xffx";
+    /// let page = b"\x01\0\0\0\x05\0\0\0kvalue\x01\0\0\0\xff\xff\xff\xffx";
     /// assert_eq!(batch.put_page(page)?, 2);
     /// assert_eq!(batch.len(), 2);
     /// # Ok::<(), braidb::Error>(())
