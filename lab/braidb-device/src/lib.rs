@@ -105,7 +105,7 @@
 //!
 //! All costs are integers; the square root of a seek by distance is an exact one of `u128`. No map has an order that
 //! depends on the process, and no host clock is read. The device draws no random numbers: rotation is its mean.
-//! `tests/golden.rs` compares the figures of the engine over `hdd` and `ssd` with checked-in numbers.
+//! `tests/device/golden.rs` compares the figures of the engine over `hdd` and `ssd` with checked-in numbers.
 
 mod actors;
 mod cache;

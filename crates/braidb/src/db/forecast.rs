@@ -20,7 +20,7 @@ impl Options {
     ///
     /// Where both assumptions held, forecasts differed by at most 10% from the bytes that the engine merged. They differed by at most 8%
     /// from the bytes that it wrote for each byte flushed. The loads were 30,000, 90,000 and 270,000 puts with 256 KiB of memory
-    /// (`proof/braidb-sim/tests/forecast.rs`). Of 20 further loads of 25,000 to 75,000 puts, one forecast was 31% off, and 19 at most 13%:
+    /// (`proof/braidb-sim/tests/engine/forecast.rs`). Of 20 further loads of 25,000 to 75,000 puts, one forecast was 31% off, and 19 at most 13%:
     /// where a level is about to be full, a small error decides whether one level more is used. With as many gets as puts, and a scan of 50
     /// for each 20 puts, the bytes written and the tables that gets asked were at most 10% off. Where merges fell behind the writes, the
     /// engine merged from half as much as forecast to 1.6 times as much.

@@ -1,6 +1,6 @@
 //! Every store behaves as a map does, tells when it has settled, and refuses what it cannot open.
 
-#[path = "../../../../crates/braidb-cli/tests/common/run.rs"]
+#[path = "../../../../crates/braidb-cli/tests/command/common/run.rs"]
 #[allow(dead_code, reason = "the tests of the commands use the rest")]
 pub mod run;
 

@@ -1,5 +1,5 @@
 //! Compares the forecast with the simulator of the planners, whose tree holds single keys. Under one policy the results must
-//! agree to 15%. `proof/braidb-sim/tests/forecast.rs` compares the forecast with the engine.
+//! agree to 15%. `proof/braidb-sim/tests/engine/forecast.rs` compares the forecast with the engine.
 
 use super::*;
 use crate::base::sample::ZERO_BITS;
