@@ -62,7 +62,7 @@ impl From<braidb::Error> for Failure {
         use braidb::Error::*;
         // The engine's messages name options and calls of the library. A user of the command needs the flags and verbs instead.
         let message = error.to_string().replace("`slow_path`", "`--slow-path`");
-        let message = message.replace("`create_column_family` creates it", "`put` and `load` create it");
+        let message = message.replace("; create it first;", "; `put` and `load` create it;");
         match error {
             Missing { .. }
             | Exists { .. }

@@ -122,7 +122,7 @@ fn every_way_to_write_is_refused() {
         assert!(matches!(outcome, Err(Error::ReadOnly { .. })), "{number}: {outcome:?}");
     }
     let error = db.put("k", "v").unwrap_err().to_string();
-    assert!(error.contains("opened to read") && error.contains("Options::open"), "{error}");
+    assert!(error.contains("opened to read") && error.contains("open it to write"), "{error}");
     // A transaction that writes nothing has nothing to refuse.
     assert_eq!(db.transact(|t| t.get(1u32.to_be_bytes())).unwrap().unwrap(), [7; 100]);
     drop((db, family));
@@ -182,7 +182,7 @@ fn a_directory_without_permission_to_write_is_read() {
                 set_thread_res_uid(user, user, user).unwrap();
             }
             let refused = Db::open(&dir).unwrap_err().to_string();
-            assert!(refused.contains("open_read_only"), "{refused}");
+            assert!(refused.contains("to read"), "{refused}");
             let both = [(); 2].map(|()| Options::new().open_read_only(&dir).unwrap());
             both.iter().for_each(|db| assert_eq!(db.iter().count(), 100));
         }

@@ -150,11 +150,15 @@ impl fmt::Display for Error {
                 match source.kind() {
                     io::ErrorKind::ReadOnlyFilesystem => write!(
                         f,
-                        "; BraidDB has to write there: mount the file system for writing, or open the database to read (`Options::open_read_only`)"
+                        "; BraidDB has to write there: mount the file system for writing, or open the database to read"
                     ),
                     io::ErrorKind::PermissionDenied => write!(
                         f,
-                        "; let this user read and write the directory and its files; to read the database (`Options::open_read_only`), reading them is enough"
+                        "; let this user read and write the directory and its files; an open to read needs the right to read alone"
+                    ),
+                    io::ErrorKind::WouldBlock => write!(
+                        f,
+                        "; raise the limits of threads and memory (`ulimit -u`, `ulimit -v`, `pids.max` of the control group), or set fewer `background_threads`"
                     ),
                     _ if is_shortage(source) => write!(
                         f,
@@ -177,7 +181,7 @@ impl fmt::Display for Error {
             }
             Error::Missing { path } => write!(
                 f,
-                "there is no database in {}: check the path; an open to write creates one (`Options::create_if_missing`, `braidb put`)",
+                "there is no database in {}: check the path; an open to write creates one unless the option `create_if_missing` is off (`braidb put` creates one too)",
                 path.display()
             ),
             Error::Exists { path } => write!(
@@ -214,7 +218,7 @@ impl fmt::Display for Error {
             Error::InvalidName { name, why } => write!(f, "column family name {name:?}: {why}"),
             Error::MissingFamily { name, known } => write!(
                 f,
-                "there is no column family {name:?}; `create_column_family` creates it; the database has {}",
+                "there is no column family {name:?}; create it first; the database has {}",
                 known.join(", ")
             ),
             Error::ForeignFamily { name } => {
@@ -232,13 +236,12 @@ impl fmt::Display for Error {
             ),
             Error::ReadOnly { path } => write!(
                 f,
-                "the database in {} was opened to read, and nothing was written; open it with `Options::open` to write",
+                "the database in {} was opened to read, and nothing was written; open it to write",
                 path.display()
             ),
             Error::Conflict => write!(
                 f,
-                "another write changed what the transaction had read, and nothing was written; begin the transaction again, or use \
-                 `Db::transact`, which does"
+                "another write changed what the transaction had read, and nothing was written; begin the transaction again"
             ),
             Error::InvalidPage { offset } => write!(
                 f,
@@ -286,16 +289,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_refused_thread_is_told_with_what_to_do() {
+        let refused =
+            Error::io("start background threads for", Path::new("/data"), io::ErrorKind::WouldBlock.into());
+        let text = refused.to_string();
+        assert!(
+            text.contains("/data") && text.contains("`ulimit -u`") && text.contains("`background_threads`"),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn a_place_that_cannot_be_written_is_told_with_what_to_do() {
         for (kind, remedy) in [
             (io::ErrorKind::ReadOnlyFilesystem, "mount the file system for writing"),
             (io::ErrorKind::PermissionDenied, "let this user read and write"),
         ] {
             let text = Error::io("lock", Path::new("/data/LOCK"), kind.into()).to_string();
-            assert!(text.contains("/data/LOCK") && text.contains("open_read_only"), "{text}");
+            assert!(text.contains("/data/LOCK") && text.contains("to read"), "{text}");
             assert!(text.contains(remedy), "{text}");
         }
         let other = Error::io("read", Path::new("/data/x"), io::ErrorKind::NotFound.into()).to_string();
-        assert!(!other.contains("open_read_only"), "{other}");
+        assert!(!other.contains("to read"), "{other}");
     }
 }
