@@ -56,7 +56,7 @@ const LEAST_SEEK_NS: u64 = 1_000;
 /// ```
 /// use braidb_storage::{DeviceTimes, real};
 /// let dir = std::env::temp_dir().join(format!("braidb-storage-doc-times-{}", std::process::id()));
-/// let env = real::env(1);
+/// let env = real::env(1)?;
 /// env.fs.create_dir_all(&dir)?;
 /// let times = DeviceTimes::measure(&env, &dir, 100_000)?;
 /// assert!(times.read_bytes_per_second > 0 && times.seek_ns > 0);
@@ -318,7 +318,7 @@ mod tests {
     fn a_real_device_is_measured_and_keeps_nothing_of_it() {
         let dir = std::env::temp_dir().join(format!("braidb-times-{}", std::process::id()));
         let _ = fs::remove_dir_all(&dir);
-        let env = real::env(1);
+        let env = real::env(1).unwrap();
         let error = DeviceTimes::measure(&env, &dir, 0).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         assert!(error.to_string().contains(MEASURE_FILE), "{error}");

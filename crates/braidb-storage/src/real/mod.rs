@@ -1,7 +1,7 @@
 //! The real seams: the kernel's files, clock, random bytes and threads. Only this module may use them directly.
 //!
 //! ```
-//! let env = braidb_storage::real::env(1);
+//! let env = braidb_storage::real::env(1)?;
 //! let path = std::env::temp_dir().join(format!("braidb-real-{}", env.random.next_u64()));
 //! env.fs.create_dir_all(&path)?;
 //! let file = env.fs.create(&path.join("greeting"))?;
@@ -20,8 +20,10 @@ mod held;
 mod mapped;
 mod memory;
 mod owned;
+mod signals;
 mod threads;
 
+use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -35,20 +37,23 @@ use crate::{Clock, Env, Random};
 /// The real machine: files, time, chance, and [`Threads`] with `background_threads` threads for merges, one for flushes
 /// and one for memory compaction.
 ///
-/// If the kernel refuses a thread, as `std::thread::spawn` does. [`Threads::new`] returns an error instead.
+/// # Errors
+///
+/// As [`Threads::new`]: the kernel refuses a thread.
 ///
 /// ```
-/// let env = braidb_storage::real::env(1);
+/// let env = braidb_storage::real::env(1)?;
 /// assert!(env.clock.now_us() <= env.clock.now_us());
+/// # Ok::<(), std::io::Error>(())
 /// ```
-pub fn env(background_threads: usize) -> Env {
-    let threads = Threads::new(background_threads).expect("the kernel refused to start a thread");
-    Env {
+pub fn env(background_threads: usize) -> io::Result<Env> {
+    let threads = Threads::new(background_threads)?;
+    Ok(Env {
         fs: Arc::new(RealFs),
         clock: Arc::new(MonotonicClock::new()),
         random: Arc::new(OsRandom),
         runtime: Arc::new(threads),
-    }
+    })
 }
 
 /// The kernel's monotonic clock, counted from its construction. It never runs backwards; it may stand still while the

@@ -5,6 +5,8 @@
 //! merges use the processor time that user threads leave. Each lane is a queue that starts its jobs in the order of
 //! submission.
 //!
+//! The threads take no signals of the program (`signals.rs`).
+//!
 //! A panic ends only its job, and the thread takes the next job. The submitter of the job has to notice the panic.
 
 use std::collections::VecDeque;
@@ -18,7 +20,7 @@ use std::time::Duration;
 use crate::locks::{Condvar, Mutex};
 use rustix::process::setpriority_process;
 
-use super::{forks, memory};
+use super::{forks, memory, signals};
 use crate::{Job, Lane, Process, Runtime};
 
 /// Niceness of the merge threads: 5 instead of the normal 0, so user threads get the processor first.
@@ -76,7 +78,8 @@ impl Threads {
     }
 
     fn start(&mut self, name: String, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
-        self.workers.push(thread::Builder::new().name(name).spawn(work)?);
+        let worker = signals::blocked(|| thread::Builder::new().name(name).spawn(work))??;
+        self.workers.push(worker);
         Ok(())
     }
 }

@@ -43,16 +43,22 @@ impl Db {
 impl Options {
     /// As [`Db::destroy`], with the machine of these options.
     ///
+    /// ```
+    /// let refused = braidb::Options::new().background_threads(0).destroy("nowhere");
+    /// assert!(matches!(refused, Err(braidb::Error::InvalidOption { option: "background_threads", .. })));
+    /// ```
+    ///
     /// # Errors
     ///
-    /// As [`Db::destroy`].
+    /// As [`Db::destroy`], and [`InvalidOption`](crate::Error::InvalidOption).
     pub fn destroy(self, path: impl AsRef<Path>) -> Result<()> {
+        self.check()?;
         destroy(path.as_ref(), &self)
     }
 }
 
 fn destroy(dir: &Path, options: &Options) -> Result<()> {
-    let mut env = options.env_or_real();
+    let mut env = options.env_or_real(dir)?;
     let expect_database = |found| match found {
         Found::Database => Ok(()),
         Found::Nothing => Err(Error::Missing { path: dir.to_owned() }),

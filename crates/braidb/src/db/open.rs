@@ -72,7 +72,7 @@ impl Options {
     pub fn open(self, path: impl AsRef<Path>) -> Result<Db> {
         self.check()?;
         if self.open_damaged {
-            let why = "a damaged database can only be opened to read; use `open_read_only`".to_owned();
+            let why = "a damaged database can only be opened to read".to_owned();
             return Err(Error::InvalidOption { option: "open_damaged", why });
         }
         open(path.as_ref(), self, Access::Write)
@@ -113,7 +113,7 @@ impl Options {
             let why = "an open that only reads creates nothing".to_owned();
             return Err(Error::InvalidOption { option: "create_new", why });
         }
-        let env = self.env_or_real();
+        let env = self.env_or_real(path.as_ref())?;
         let env = match mutant!("read_only_changes_files") {
             true => env,
             false => Env { fs: Arc::new(ReadOnly::new(env.fs)), ..env },
@@ -138,7 +138,7 @@ const LOOK_US: u64 = 10_000;
 /// Opens the database in `dir`. The options were checked before. While another open has the lock, waits as long as the options say.
 fn open(dir: &Path, options: Options, access: Access) -> Result<Db> {
     slow_tiers::check_apart(dir, &options.slow_paths)?;
-    let env = options.env_or_real();
+    let env = options.env_or_real(dir)?;
     let wait_us = u64::try_from(options.wait_for_lock.as_micros()).unwrap_or(u64::MAX);
     let end_us = env.clock.now_us().saturating_add(wait_us);
     loop {

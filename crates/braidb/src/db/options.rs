@@ -14,7 +14,7 @@ pub use crate::plan::values::ValueLayout;
 use crate::plan::values::ValueOptions;
 use crate::table::TableOptions;
 use braidb_storage::Env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Value files that a flush writes for values of a table's size: 8. Each covers a part of the keys, so merges of a few cells can empty a
@@ -280,8 +280,13 @@ impl Options {
         self
     }
 
-    pub(crate) fn env_or_real(&self) -> Env {
-        self.env.clone().unwrap_or_else(|| braidb_storage::real::env(self.background_threads))
+    /// The machine of the options, or the real one with new threads, for the database in `dir`.
+    pub(crate) fn env_or_real(&self, dir: &Path) -> Result<Env> {
+        if let Some(env) = &self.env {
+            return Ok(env.clone());
+        }
+        let real = braidb_storage::real::env(self.background_threads);
+        real.map_err(|error| Error::io("start background threads for", dir, error))
     }
 
     /// Bytes of the block cache, in a process that may use `memory_bytes` bytes.

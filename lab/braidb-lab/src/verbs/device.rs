@@ -32,7 +32,8 @@ pub fn run(args: &Args) -> Outcome {
     let path = &args.path;
     require_directory(path)?;
     let watch = Stopwatch::start();
-    let times = DeviceTimes::measure(&real::env(1), path, DeviceTimes::BUDGET_US)
+    let times = real::env(1)
+        .and_then(|env| DeviceTimes::measure(&env, path, DeviceTimes::BUDGET_US))
         .map_err(|error| storage(&format!("could not measure the device of {}", path.display()), error))?;
     let text = match args.json {
         true => format!("{:#}\n", as_json(&times)),

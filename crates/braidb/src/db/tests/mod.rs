@@ -570,7 +570,7 @@ fn the_cache_takes_an_eighth_of_the_memory_unless_it_is_told() {
     assert_eq!(Options::new().block_cache_bytes(7).cache_bytes(|| unreachable!("it is not asked")), 7);
 
     let dir = dir("default-cache");
-    let env = braidb_storage::real::env(1);
+    let env = braidb_storage::real::env(1).unwrap();
     let expected = default(env.runtime.memory_bytes()) as u64;
     assert_eq!(Options::new().open(&*dir).unwrap().stats().cache_limit_bytes, expected);
     assert_eq!(Options::new().block_cache_bytes(0).open(&*dir).unwrap().stats().cache_limit_bytes, 0);

@@ -139,7 +139,7 @@ fn unless_gone<T>(outcome: Result<T>) -> Result<Option<T>> {
 /// `progress` gets the bytes of the files that were begun, and the bytes of all files.
 fn offline(dir: &Path, options: &Options, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
     slow_tiers::check_apart(dir, &options.slow_paths)?;
-    let mut env = options.env_or_real();
+    let mut env = options.env_or_real(dir)?;
     env.fs = Arc::new(ReadOnly::new(env.fs));
     match examine(env.fs.as_ref(), dir) {
         Ok(Found::Database) => {}

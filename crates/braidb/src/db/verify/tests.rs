@@ -32,7 +32,7 @@ fn table(dir: &Path) -> (u64, u32, Vec<Part>) {
 
 /// Verifies the table when only `slices` are left of it.
 fn verified(dir: &Path, bytes: u64, checksum: u32, slices: &[(usize, Part)]) -> Vec<Damage> {
-    let env = braidb_storage::real::env(1);
+    let env = braidb_storage::real::env(1).unwrap();
     let store = TableStore::detached(env.fs.clone(), dir);
     let mut edit = Edit::default();
     edit.push(Change::TableAdded { id: ID, bytes, checksum, tier: TierId::FAST });

@@ -178,7 +178,7 @@ fn writers_and_readers_go_on() {
         let fs = machine();
         let (db, model) = filled(&fs, one(options(10)), len, 400);
         db.close().unwrap();
-        let env = Env { fs: Arc::new(fs.clone()), ..real::env(2) };
+        let env = Env { fs: Arc::new(fs.clone()), ..real::env(2).unwrap() };
         let db = options(10).env(env).open(DIR).unwrap();
         let (model, is_over) = (Mutex::new(model), AtomicBool::new(false));
         std::thread::scope(|scope| {
@@ -212,7 +212,7 @@ fn a_busy_family_does_not_keep_the_cells_of_another() {
     let fs = machine();
     let (db, model) = filled(&fs, one(options(10)), 120, 400);
     db.close().unwrap();
-    let env = Env { fs: Arc::new(fs.clone()), ..real::env(1) };
+    let env = Env { fs: Arc::new(fs.clone()), ..real::env(1).unwrap() };
     let db = options(10).env(env).open(DIR).unwrap();
     let busy = db.create_column_family(OTHER).unwrap();
     let is_over = AtomicBool::new(false);
@@ -333,7 +333,7 @@ fn a_second_call_is_refused_and_a_close_ends_the_first() {
     let fs = machine();
     let (db, model) = filled(&fs, one(options(10)), 120, 400);
     db.close().unwrap();
-    let env = Env { fs: Arc::new(fs.clone()), ..real::env(1) };
+    let env = Env { fs: Arc::new(fs.clone()), ..real::env(1).unwrap() };
     let db = options(10).env(env).open(DIR).unwrap();
     let mut was_called = false;
     let outcome = std::thread::scope(|scope| {
