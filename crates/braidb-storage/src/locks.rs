@@ -146,6 +146,12 @@ impl<T> RwLock<T> {
         RwLock(std::sync::RwLock::new(value))
     }
 
+    /// The value, without a wait: the caller has the only reference to the lock.
+    #[inline]
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Waits until no thread writes.
     #[inline]
     pub fn read(&self) -> RwLockReadGuard<'_, T> {

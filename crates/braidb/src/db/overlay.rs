@@ -14,6 +14,7 @@ use crate::log::EncodedBatch;
 use crate::visible::excised::AsOf;
 use braidb_storage::locks::{Mutex, RwLock};
 use std::fmt;
+use std::mem;
 use std::sync::Arc;
 
 /// Staged writes over a database and its column families. Reads of the overlay see them over what the database holds. The database does not
@@ -199,7 +200,7 @@ impl Overlay {
 
     /// Begins with nothing staged. Iterators keep what they show.
     fn forget(&self) {
-        let old = std::mem::take(&mut *self.staged.write());
+        let old = mem::take(&mut *self.staged.write());
         // Dropped without the lock: the writes may be many.
         drop(old);
     }
@@ -254,11 +255,49 @@ impl Overlay {
     }
 }
 
+impl Drop for Overlay {
+    /// Leaves the staged writes as they are in a forked child: a thread that the child lacks may have been changing them.
+    fn drop(&mut self) {
+        if self.db.is_forked() {
+            mem::forget(Arc::clone(self.staged.get_mut()));
+        }
+    }
+}
+
 impl fmt::Debug for Overlay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Overlay")
             .field("len", &self.len())
             .field("bytes", &self.bytes())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::db::Options;
+    use braidb_storage::Env;
+    use braidb_storage::inline::{Inline, SeededRandom, StepClock};
+    use braidb_storage::sim::SimFs;
+
+    #[test]
+    fn drops_in_a_forked_child_leave_the_staged_writes() {
+        let fs = SimFs::new();
+        fs.may_fork();
+        let clock = Arc::new(StepClock::new());
+        let runtime = Arc::new(Inline::new(clock.clone()));
+        let env = Env { fs: Arc::new(fs.clone()), clock, random: Arc::new(SeededRandom::new(1)), runtime };
+        let db = Options::new().env(env).open("/db").unwrap();
+        let (overlay, transaction) = (db.overlay(), db.transaction().unwrap());
+        overlay.put("a", "1").unwrap();
+        transaction.put("a", "1").unwrap();
+        let staged = [&overlay, transaction.overlay()].map(|overlay| overlay.staged.read().clone());
+        let entries = overlay.iter();
+        let references = staged.each_ref().map(Arc::strong_count);
+        assert_eq!(references, [3, 2]);
+        fs.fork();
+        drop((entries, overlay, transaction));
+        assert_eq!(staged.each_ref().map(Arc::strong_count), references);
     }
 }

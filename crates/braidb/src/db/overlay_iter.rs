@@ -14,6 +14,7 @@ use braidb_storage::locks::RwLock;
 use std::cmp::Ordering;
 use std::fmt;
 use std::iter::FusedIterator;
+use std::mem;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -179,9 +180,11 @@ impl OverlayIter {
 
 impl Drop for OverlayIter {
     fn drop(&mut self) {
-        // In a forked child a thread that is missing may hold the lock.
-        if self.db.as_ref().is_some_and(|db| !db.is_forked()) {
-            self.staged.staged.write().hide(self.staged.moment);
+        match &self.db {
+            // A thread that a forked child lacks may hold the lock, and may have been changing the staged writes.
+            Some(db) if db.is_forked() => mem::forget(Arc::clone(&self.staged.staged)),
+            Some(_) => self.staged.staged.write().hide(self.staged.moment),
+            None => {}
         }
     }
 }

@@ -36,6 +36,7 @@ use crate::write::{Check, ReadSet};
 use braidb_storage::locks::Mutex;
 use std::fmt;
 use std::iter::FusedIterator;
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -181,6 +182,11 @@ impl Transaction {
         self.overlay.put_in(family, key, value)
     }
 
+    #[cfg(test)]
+    pub(super) fn overlay(&self) -> &Overlay {
+        &self.overlay
+    }
+
     /// Whether this transaction has written nothing.
     pub(super) fn is_read_only(&self) -> bool {
         self.overlay.is_empty()
@@ -215,7 +221,7 @@ impl Transaction {
         if batch.count() == 0 {
             return engine.check_open();
         }
-        let reads = std::mem::take(&mut *self.reads.lock());
+        let reads = mem::take(&mut *self.reads.lock());
         if reads.is_empty() {
             return engine.commit_batch(&batch, None, durability);
         }
@@ -322,6 +328,15 @@ fn is_unchanged(engine: &Engine, view: &View, reads: &ReadSet, numbers: [SeqNo; 
         }
     }
     Ok(true)
+}
+
+impl Drop for Transaction {
+    /// Leaves the reads as they are in a forked child: a thread that the child lacks may have been changing them.
+    fn drop(&mut self) {
+        if self.overlay.db().is_forked() {
+            mem::forget(mem::take(self.reads.get_mut()));
+        }
+    }
 }
 
 impl fmt::Debug for Transaction {

@@ -2,15 +2,25 @@
 
 use crate::process::{end, fork, wait};
 use crate::{HANGS, await_file};
-use braidb::{ColumnFamily, Cursor, Db, Durability, Error, Iter, Options, Snapshot, Value, WriteBatch};
+use braidb::{
+    ColumnFamily, Cursor, Db, Durability, Error, Iter, Options, Overlay, Snapshot, Transaction, Value,
+    WriteBatch,
+};
 use std::cell::RefCell;
 use std::fs;
 use std::mem::{ManuallyDrop, forget};
 use std::path::Path;
 
+/// Handles that a thread of the parent changes while the parent forks.
+pub struct Staging {
+    pub overlay: Overlay,
+    pub transaction: Transaction,
+}
+
 /// Handles of all kinds, opened before the fork.
 pub struct Held<'a> {
     db: &'a ManuallyDrop<Db>,
+    staging: &'a ManuallyDrop<Staging>,
     family: ColumnFamily,
     snapshot: Snapshot,
     begun: Iter,
@@ -24,7 +34,7 @@ pub struct Held<'a> {
 }
 
 impl<'a> Held<'a> {
-    pub fn new(db: &'a ManuallyDrop<Db>) -> Held<'a> {
+    pub fn new(db: &'a ManuallyDrop<Db>, staging: &'a ManuallyDrop<Staging>) -> Held<'a> {
         let family = db.create_column_family("family").unwrap();
         family.put("key", "value").unwrap();
         let mut begun = db.iter();
@@ -39,12 +49,15 @@ impl<'a> Held<'a> {
         batch.put("parent", "by a child").put_in(&family, "key", "by a child");
         let value = family.get("key").unwrap().unwrap();
         let (snapshot, fresh, empty) = (db.snapshot(), family.iter(), family.range("z".."a"));
-        Held { db, snapshot, fresh, empty, family, begun, cursors, value, batch }
+        Held { db, staging, snapshot, fresh, empty, family, begun, cursors, value, batch }
     }
 
     /// Drops everything else, and returns the last handle of the database in the child.
     fn last(self) -> Db {
-        let Held { db, family, snapshot, begun, fresh, empty, cursors, value, batch } = self;
+        let Held { db, staging, family, snapshot, begun, fresh, empty, cursors, value, batch } = self;
+        // SAFETY: the thread that borrows the handles is not in this child, and this function takes the only other reference.
+        let staging = unsafe { std::ptr::read(&**staging) };
+        drop((staging.overlay, staging.transaction));
         drop((family, snapshot, begun, fresh, empty, cursors, value, batch));
         // SAFETY: the threads that borrow the handle are not in this child, and this function takes the only other reference.
         unsafe { std::ptr::read(&**db) }
@@ -183,9 +196,26 @@ fn move_everywhere(cursor: &mut Cursor) {
     refused("seek_for_prev", cursor.seek_for_prev("key"));
 }
 
+/// Makes the calls of an overlay and of a transaction.
+fn call_staging(staging: &Staging) {
+    let Staging { overlay, transaction } = staging;
+    refused("overlay.put", overlay.put("parent", "by a child"));
+    refused("overlay.delete", overlay.delete("parent"));
+    refused("overlay.get", overlay.get("parent"));
+    refused("overlay.iter", overlay.iter().next().unwrap());
+    refused("overlay.commit", overlay.commit());
+    overlay.clear();
+    check(overlay.is_empty() && overlay.bytes() == 0, "an overlay looks");
+    refused("transaction.put", transaction.put("parent", "by a child"));
+    refused("transaction.get", transaction.get("parent"));
+    refused("transaction.contains_key", transaction.contains_key("parent"));
+    refused("transaction.iter", transaction.iter().next().unwrap());
+}
+
 /// Makes each public call that touches a database.
 fn call_everything(held: Held<'_>) {
-    let Held { db, family, snapshot, begun, fresh, empty, mut cursors, value, batch } = held;
+    let Held { db, staging, family, snapshot, begun, fresh, empty, mut cursors, value, batch } = held;
+    call_staging(staging);
     cursors.iter_mut().for_each(move_everywhere);
     move_everywhere(&mut db.iter().cursor());
     refused("column_family", db.column_family("default"));

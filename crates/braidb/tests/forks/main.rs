@@ -1,5 +1,6 @@
-//! Real forks of a process whose four threads write. Whatever the children do with the handles that they inherit, the parent loses
-//! nothing, keeps its lock, and goes on. No child hangs. A child that outlives its parent does not keep the database locked.
+//! Real forks of a process whose four threads write, and whose fifth thread stages writes. Whatever the children do with the handles that
+//! they inherit, the parent loses nothing, keeps its lock, and goes on. No child hangs. A child that outlives its parent does not keep the
+//! database locked.
 //!
 //! Each round runs in a process of its own, the parent, which this program starts by running itself. `make test` makes 60 forks. The
 //! load of 2,000 forks: `BRAIDB_FORKS=2000 cargo test -p braidb --test forks -- --nocapture`.
@@ -12,7 +13,7 @@ mod children;
 mod process;
 
 use braidb::{Db, Durability, Error, Options};
-use children::{Held, LINGER, OTHERS};
+use children::{Held, LINGER, OTHERS, Staging};
 use process::{Child, fork, wait};
 use std::fs;
 use std::mem::ManuallyDrop;
@@ -170,6 +171,8 @@ fn forks_children_under_load() {
     let dir = std::env::current_dir().unwrap();
     // The only handle that the children know: the threads that write borrow it.
     let db = ManuallyDrop::new(round.open(&dir).unwrap());
+    let staging = Staging { overlay: db.overlay(), transaction: db.transaction().unwrap() };
+    let staging = ManuallyDrop::new(staging);
     let acknowledged = fs::File::create(dir.join("acknowledged")).unwrap();
     let is_over = AtomicBool::new(false);
     let lingers = std::thread::scope(|scope| {
@@ -177,9 +180,11 @@ fn forks_children_under_load() {
             let (db, acknowledged, is_over) = (&db, &acknowledged, &is_over);
             scope.spawn(move || write(db, writer, acknowledged, is_over));
         }
+        let (staged, until) = (&staging, &is_over);
+        scope.spawn(move || stage(staged, until));
         // A panic ends the threads too.
         let _over = Over(&is_over);
-        let lingers = make_forks(round, &dir, &db, &acknowledged);
+        let lingers = make_forks(round, &dir, &db, &staging, &acknowledged);
         if round.is_killed {
             // This process goes on writing until it is killed.
             fs::write(dir.join("forked"), "").unwrap();
@@ -219,8 +224,30 @@ fn write(db: &Db, writer: u64, acknowledged: &fs::File, is_over: &AtomicBool) {
     }
 }
 
+/// Stages writes and drops them, and reads in a transaction, so that forks meet both half changed.
+fn stage(staging: &Staging, is_over: &AtomicBool) {
+    for number in 0.. {
+        if is_over.load(Ordering::Relaxed) {
+            return;
+        }
+        let staged = key(WRITERS, number % 1_000);
+        staging.overlay.put(&staged, value(number)).unwrap();
+        staging.transaction.put(&staged, value(number)).unwrap();
+        assert!(!staging.transaction.contains_key(key(WRITERS + 1, number % 1_000)).unwrap());
+        if number % 500 == 0 {
+            staging.overlay.clear();
+        }
+    }
+}
+
 /// Makes the forks of a round, one after the other. Returns the child that lives on.
-fn make_forks(round: Round, dir: &Path, db: &ManuallyDrop<Db>, acknowledged: &fs::File) -> Child {
+fn make_forks(
+    round: Round,
+    dir: &Path,
+    db: &ManuallyDrop<Db>,
+    staging: &ManuallyDrop<Staging>,
+    acknowledged: &fs::File,
+) -> Child {
     let (mut longest, mut longest_of_calls) = (Duration::ZERO, Duration::ZERO);
     for number in 0..round.forks {
         while acknowledged.metadata().unwrap().len() < 8 * WRITERS {
@@ -228,7 +255,7 @@ fn make_forks(round: Round, dir: &Path, db: &ManuallyDrop<Db>, acknowledged: &fs
         }
         let kind = (round.seed + number) as usize % OTHERS.len();
         let (name, act) = OTHERS[kind];
-        let held = Held::new(db);
+        let held = Held::new(db, staging);
         let child = fork(|| act(held, dir));
         let (code, waited) = wait(child, HANGS).unwrap_or_else(|| panic!("{round:?}: a child hangs: {name}"));
         assert_eq!(code, 0, "{round:?}: {name}");
@@ -245,7 +272,7 @@ fn make_forks(round: Round, dir: &Path, db: &ManuallyDrop<Db>, acknowledged: &fs
             "{round:?}: {longest_of_calls:?} at most, and {longest:?} if a child opens another database"
         );
     }
-    let held = Held::new(db);
+    let held = Held::new(db, staging);
     let lingers = fork(|| LINGER(held, dir));
     // A child has its copy of the lock until it runs for the first time.
     await_file(&dir.join("lives"));
