@@ -4,5 +4,7 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux") {
         println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libbraidb.so.0");
+        // A program may unload the library while a database is open: its threads go on, and run the code of the library.
+        println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
     }
 }

@@ -55,9 +55,9 @@ int main(int argc, char **argv) {
     /* A cursor shows one moment, in key order, and moves both ways. */
     check(braidb_cursor_create(db, NULL, NULL, braidb_text("b"), braidb_none(), &cursor, &err), &err);
     for (code = braidb_cursor_first(cursor, &err); code == BRAIDB_OK; code = braidb_cursor_next(cursor, &err)) {
-        braidb_slice_t found;
-        check(braidb_cursor_value(cursor, &found, &err), &err);
-        print("", braidb_cursor_key(cursor));
+        braidb_slice_t key, found;
+        check(braidb_cursor_entry(cursor, &key, &found, &err), &err);
+        print("", key);
         print(" is ", found);
         printf("\n");
     }

@@ -19,7 +19,8 @@ struct Free {
 };
 template <typename T> using Handle = std::unique_ptr<T, Free>;
 
-static braidb_slice_t slice(std::string_view text) { return braidb_slice(text.data(), text.size()); }
+// An empty view may have no pointer, and a slice without a pointer is no bound of a range. So an empty text gets a pointer here.
+static braidb_slice_t slice(std::string_view text) { return braidb_slice(text.empty() ? "" : text.data(), text.size()); }
 
 static std::string_view view(braidb_slice_t slice) {
     return {reinterpret_cast<const char *>(slice.data), slice.len};

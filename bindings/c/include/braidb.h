@@ -6,32 +6,43 @@
  * ERRORS. Nearly every function returns a code: BRAIDB_OK, BRAIDB_NOT_FOUND if there is nothing, or an error. The last argument is a place
  * for the details of an error, or NULL. The function always fills the place: with NULL, or with an error that you free by
  * braidb_error_free. What the place held before does not matter. There is no "last error" of a thread. A function that cannot return a
- * result fills its place with NULL or 0. BRAIDB_NOT_FOUND and BRAIDB_SHORT_BUFFER come without an error.
+ * result fills the place of each result with NULL or 0. BRAIDB_NOT_FOUND and BRAIDB_SHORT_BUFFER come without an error.
+ *
+ * WRITES. A write that returned BRAIDB_POISONED or BRAIDB_PANIC is undecided: the next open may find it. After any other error, nothing of
+ * it was written.
  *
  * ARGUMENTS. A handle is one that the library returned and that was not freed. Bytes, texts and arrays have the length that is passed with
- * them, or end with a NUL, and no thread changes them during the call. NULL where a function needs something is BRAIDB_INVALID.
+ * them, or end with a NUL, and no thread changes them during the call. Places for the results of a call do not overlap. NULL where a
+ * function needs something is BRAIDB_INVALID.
  *
  * WHO FREES. You free each handle by the function that ends in _free, and memory that a function gives as void * or char * by braidb_free
  * (the free of the C library). Freeing NULL does nothing. Handles may be freed in any order: each keeps what it needs alive. A function
  * that returns const char * lends the text; it belongs to the handle, or to the library. The library never keeps your bytes: it copies them
  * during the call.
  *
- * CLOSING. braidb_close closes the database, whatever handles there are. Later calls of all of them return BRAIDB_CLOSED; values that were
- * read stay. Without a close, freeing the last handle closes the database, and errors stay unseen.
+ * CLOSING. braidb_close closes the database, whatever handles there are. Later calls with any of them return BRAIDB_CLOSED. These go on:
+ * the functions of batches, values and errors, braidb_close, braidb_path, braidb_family_name, braidb_cursor_valid, braidb_cursor_key, and all
+ * that free. Without a close, freeing the last handle closes the database, and errors stay unseen.
  *
  * THREADS. Any number of threads may use a database, family, snapshot, value, transaction or overlay at the same time. One thread at a time
  * may use a cursor, a batch, options or an error; another one may go on with it. No thread may use a handle that another one is freeing.
- * While one thread ends a transaction, calls of others with it return BRAIDB_INVALID.
+ * While one thread ends a transaction, calls of others with it return BRAIDB_INVALID. The library's own threads take no
+ * signals but those of faults.
  *
  * FORKS. In a forked child all handles that were opened before the fork are dead: calls return BRAIDB_FORKED and touch nothing, and the
- * parent loses nothing. A child may free them, and may open databases of its own.
+ * parent loses nothing. A child may free them, which gives little memory back. It must not free a batch, a cursor, options or an error with which
+ * another thread was in a call at the fork. A child may open databases of its own.
  *
  * PANICS. A bug in the library does not end your process: the call returns BRAIDB_PANIC, and the error tells where. The text also goes to
- * stderr. Functions that return no code return NULL or 0 then, mostly. Close the database, and please report the bug.
+ * stderr. Functions that return no code return NULL or 0 then, mostly. Close the database, and please report the bug. Where memory runs out,
+ * the library ends the process by abort().
  *
- * CALLBACKS must return. A longjmp or a C++ exception through a callback ends the process.
+ * CALLBACKS must return. A longjmp through a callback is undefined. An exception of C++ that leaves a callback ends the process by abort().
+ * A callback may call the library, but must not free a handle, or change bytes, that the running call uses. A child that is forked in a
+ * callback must not return from it; it ends by _exit.
  *
- * A slice with a pointer of NULL and the length 0 is zero bytes. Where a slice is a bound of a range, it is no bound.
+ * A slice with a pointer of NULL and the length 0 is zero bytes. Where a slice is a bound of a range, it is no bound; the empty key as a
+ * bound has a pointer that is not NULL. An empty std::string_view may have a pointer of NULL.
  */
 #ifndef BRAIDB_H
 #define BRAIDB_H
@@ -102,10 +113,10 @@ enum {
     BRAIDB_TOO_LARGE = 12,     /* a key over 64 KiB, a value over 1 GiB, or a batch over 2 GiB */
     BRAIDB_FOREIGN = 13,       /* a handle of another database */
     BRAIDB_FULL = 14,          /* the disk is full; nothing was written */
-    BRAIDB_POISONED = 15,      /* a write or its sync failed; open the database again */
+    BRAIDB_POISONED = 15,      /* a write or its sync failed, and may be there after the next open; open the database again */
     BRAIDB_CLOSED = 16,        /* the database was closed */
     BRAIDB_FORKED = 17,        /* the handle belongs to the parent of this process */
-    BRAIDB_PANIC = 18,         /* a bug in the library */
+    BRAIDB_PANIC = 18,         /* a bug in the library; a write may be there after the next open */
     BRAIDB_CONFLICT = 19,      /* another write changed what the transaction had read; begin it again */
     BRAIDB_READ_ONLY = 20,     /* the database was opened to read */
     BRAIDB_MISSING_FAMILY = 21,/* no column family of this name */
@@ -225,7 +236,8 @@ BRAIDB_API braidb_code_t braidb_compact_range(braidb_t *db, const braidb_family_
                                               braidb_error_t **err);
 /*
  * Takes all entries of count ranges away that were written before the call, and gives their room back. The ranges vanish together, on stable
- * storage, in about the time of a flush. Snapshots from before it return BRAIDB_EXCISED where they touch a range.
+ * storage, in about the time of a flush. Snapshots from before it return BRAIDB_EXCISED where they touch a range. A range without any bound
+ * is BRAIDB_INVALID; all keys lie between braidb_text("") and braidb_none().
  */
 BRAIDB_API braidb_code_t braidb_excise(braidb_t *db, const braidb_family_t *family, const braidb_range_t *ranges, size_t count,
                                        braidb_error_t **err);
@@ -274,21 +286,24 @@ BRAIDB_API braidb_code_t braidb_delete_with(braidb_t *db, const braidb_family_t 
 /* The value without a copy. It keeps a block, or a segment of memory, from being freed, so free it soon. */
 BRAIDB_API braidb_code_t braidb_get(const braidb_t *db, const braidb_family_t *family, const braidb_snapshot_t *snapshot,
                                     braidb_slice_t key, braidb_value_t **value, braidb_error_t **err);
-/* Copies the value into a buffer, and its length to len. If it is longer than capacity: BRAIDB_SHORT_BUFFER, and nothing is copied. */
+/*
+ * Copies the value into a buffer, and its length to len. If it is longer than capacity: BRAIDB_SHORT_BUFFER, and nothing is copied. buffer
+ * may be NULL if capacity is 0.
+ */
 BRAIDB_API braidb_code_t braidb_get_into(const braidb_t *db, const braidb_family_t *family, const braidb_snapshot_t *snapshot,
                                          braidb_slice_t key, void *buffer, size_t capacity, size_t *len, braidb_error_t **err);
 /* BRAIDB_OK if the key is there, BRAIDB_NOT_FOUND if not. */
 BRAIDB_API braidb_code_t braidb_contains(const braidb_t *db, const braidb_family_t *family, const braidb_snapshot_t *snapshot,
                                          braidb_slice_t key, braidb_error_t **err);
 /*
- * The values of many keys at one moment, in less time than as many gets. values has room for count slices. They lead into memory, which you
- * free when you need no value any more. A missing key has data NULL.
+ * The values of many keys at one moment, in less time than as many gets. values has room for count slices, and may be the array of the keys.
+ * The slices lead into memory, which you free when you need no value any more. A missing key has data NULL.
  */
 BRAIDB_API braidb_code_t braidb_get_many(const braidb_t *db, const braidb_family_t *family, const braidb_snapshot_t *snapshot,
                                          const braidb_slice_t *keys, size_t count, braidb_slice_t *values, void **memory,
                                          braidb_error_t **err);
 
-/* Sets the key if it is not there. If it is, present gets its value, which you free, and nothing is written. */
+/* Sets the key if it is not there. If it is, present gets its value, which you free, and nothing is written. present may be NULL. */
 BRAIDB_API braidb_code_t braidb_put_if_absent(braidb_t *db, const braidb_family_t *family, braidb_slice_t key, braidb_slice_t value,
                                               braidb_value_t **present, braidb_error_t **err);
 /*
@@ -317,12 +332,13 @@ BRAIDB_API braidb_code_t braidb_batch_delete(braidb_batch_t *batch, const braidb
 /*
  * Adds count writes at once, or none. Each is packed as the length of its key (4 bytes, little-endian), the length of its value (the same),
  * the key and the value. A delete has the length 0xFFFFFFFF for its value, and no value.
+ * Each counts with 18 bytes besides key and value towards the limit of 2 GiB.
  */
 BRAIDB_API braidb_code_t braidb_batch_put_packed(braidb_batch_t *batch, const braidb_family_t *family, braidb_slice_t packed, size_t count,
                                                  braidb_error_t **err);
 /* Adds all writes of other, which may be the same batch. */
 BRAIDB_API braidb_code_t braidb_batch_append(braidb_batch_t *batch, const braidb_batch_t *other, braidb_error_t **err);
-/* Calls back for each write, in their order. The callbacks must not change the batch. */
+/* Calls back for each write, in their order. The callbacks must not change or free the batch. */
 BRAIDB_API braidb_code_t braidb_batch_iterate(const braidb_batch_t *batch, braidb_put_callback on_put, braidb_delete_callback on_delete,
                                               void *context, braidb_error_t **err);
 BRAIDB_API size_t braidb_batch_count(const braidb_batch_t *batch);
@@ -358,10 +374,26 @@ BRAIDB_API braidb_code_t braidb_cursor_next(braidb_cursor_t *cursor, braidb_erro
 BRAIDB_API braidb_code_t braidb_cursor_prev(braidb_cursor_t *cursor, braidb_error_t **err);
 /* 1 if the cursor stands on an entry, else 0. */
 BRAIDB_API int32_t braidb_cursor_valid(const braidb_cursor_t *cursor);
-/* The key, until the next call with this cursor; data is NULL if the cursor stands on no entry. */
+/*
+ * The key, or data NULL if the cursor stands on no entry. It is lent until the cursor moves or is freed, or braidb_cursor_value,
+ * braidb_cursor_entry or a packed call reads a value: reading ahead may move the key. A seek may go to the lent key.
+ */
 BRAIDB_API braidb_slice_t braidb_cursor_key(const braidb_cursor_t *cursor);
-/* The value, until the next call with this cursor. It is read now, so a walk over keys alone reads no values that lie apart. */
+/* The value, lent as long as the key. It is read now, so a walk over keys alone reads no values that lie apart. */
 BRAIDB_API braidb_code_t braidb_cursor_value(braidb_cursor_t *cursor, braidb_slice_t *value, braidb_error_t **err);
+/* Key and value at once, lent until the next such call, until the cursor moves, or is freed. */
+BRAIDB_API braidb_code_t braidb_cursor_entry(braidb_cursor_t *cursor, braidb_slice_t *key, braidb_slice_t *value, braidb_error_t **err);
+/*
+ * Copies many entries at once into a buffer, in the form of braidb_batch_put_packed: the entry on which the cursor stands and those behind
+ * it, as many as fit. A cursor that stands on no entry moves first, as by braidb_cursor_next. used gets their bytes, and count their number.
+ * The cursor then stands on the first entry that was not copied. BRAIDB_NOT_FOUND: there is none. BRAIDB_SHORT_BUFFER: not even one fits, used
+ * gets the bytes that it needs, and the cursor stands on it. An error behind some entries comes from the next call.
+ */
+BRAIDB_API braidb_code_t braidb_cursor_next_packed(braidb_cursor_t *cursor, void *buffer, size_t capacity, size_t *used, size_t *count,
+                                                   braidb_error_t **err);
+/* The same against key order: the entry on which the cursor stands, and those before it. */
+BRAIDB_API braidb_code_t braidb_cursor_prev_packed(braidb_cursor_t *cursor, void *buffer, size_t capacity, size_t *used, size_t *count,
+                                                   braidb_error_t **err);
 /* The error of the last movement, for loops that ask braidb_cursor_valid only. */
 BRAIDB_API braidb_code_t braidb_cursor_status(const braidb_cursor_t *cursor, braidb_error_t **err);
 
@@ -370,7 +402,8 @@ BRAIDB_API braidb_code_t braidb_cursor_status(const braidb_cursor_t *cursor, bra
 /*
  * All reads are of the moment when the transaction was created, with its own writes over them. The commit writes all, unless another write
  * changed a key or a range that was read: BRAIDB_CONFLICT, and nothing was written. Begin again with a new transaction then. A commit and a
- * rollback end the transaction, also with an error: later calls return BRAIDB_INVALID until it is freed. Freeing rolls back.
+ * rollback end the transaction, also with an error: later calls return BRAIDB_INVALID until it is freed. It goes on where the call was refused:
+ * a number that is no durability, or a call from the callback of its own scan (BRAIDB_INVALID). Freeing rolls back.
  */
 BRAIDB_API braidb_code_t braidb_txn_create(braidb_t *db, braidb_txn_t **txn, braidb_error_t **err);
 BRAIDB_API void braidb_txn_free(braidb_txn_t *txn);
@@ -385,7 +418,7 @@ BRAIDB_API braidb_code_t braidb_txn_contains(const braidb_txn_t *txn, const brai
                                              braidb_error_t **err);
 /*
  * Calls back for each entry of a range. What was called back, and the space between, counts as read. The callback may use the transaction,
- * but must not end it; it does not see what it writes.
+ * but does not see what it writes, and cannot end it. It must not wait for a thread that ends it.
  */
 BRAIDB_API braidb_code_t braidb_txn_scan(const braidb_txn_t *txn, const braidb_family_t *family, braidb_slice_t lower,
                                          braidb_slice_t upper, int32_t is_backward, braidb_entry_callback on_entry, void *context,

@@ -1,11 +1,13 @@
 /* Closing with open handles, and freeing them in every order. */
 #include "check.h"
 
+enum { HANDLES = 10 };
+
 /* One handle of each kind, and a value. */
 typedef struct {
     braidb_family_t *family;
     braidb_snapshot_t *snapshot;
-    braidb_cursor_t *cursor, *fresh;
+    braidb_cursor_t *cursor, *fresh, *failed;
     braidb_txn_t *txn;
     braidb_overlay_t *overlay;
     braidb_batch_t *batch;
@@ -20,6 +22,8 @@ static held_t hold(braidb_t *db) {
     OK(braidb_cursor_create(db, held.family, NULL, braidb_none(), braidb_none(), &held.cursor, &err));
     OK(braidb_cursor_first(held.cursor, &err));
     OK(braidb_cursor_create(db, NULL, held.snapshot, braidb_none(), braidb_none(), &held.fresh, &err));
+    OK(braidb_cursor_create(db, NULL, NULL, braidb_none(), braidb_none(), &held.failed, &err));
+    EXPECT(BRAIDB_INVALID, braidb_cursor_seek(held.failed, braidb_slice(NULL, 1), &err));
     OK(braidb_txn_create(db, &held.txn, &err));
     OK(braidb_txn_put(held.txn, held.family, braidb_text("alan"), braidb_text("1912"), &err));
     OK(braidb_overlay_create(db, &held.overlay, &err));
@@ -43,7 +47,7 @@ static int on_hole(void *context, const braidb_hole_t *hole) {
 }
 
 static void every_call_is_refused(braidb_t *db, held_t *held, const char *elsewhere) {
-    braidb_slice_t key = braidb_text("ada"), found;
+    braidb_slice_t key = braidb_text("ada"), found, found_value;
     braidb_value_t *value;
     braidb_family_t *family;
     braidb_snapshot_t *snapshot;
@@ -54,7 +58,7 @@ static void every_call_is_refused(braidb_t *db, held_t *held, const char *elsewh
     braidb_estimate_t estimate;
     const char **names;
     char buffer[8], *text;
-    size_t len;
+    size_t len, packed;
     void *memory;
     double number;
     int32_t is_swapped;
@@ -87,7 +91,12 @@ static void every_call_is_refused(braidb_t *db, held_t *held, const char *elsewh
     CLOSED(braidb_family_list(db, &names, &len, &err));
     CLOSED(braidb_snapshot_create(db, &snapshot, &err));
     CLOSED(braidb_cursor_create(db, NULL, NULL, range.lower, range.upper, &cursor, &err));
+    CLOSED(braidb_cursor_status(held->cursor, &err));
+    CHECK(braidb_cursor_valid(held->cursor) && is_text(braidb_cursor_key(held->cursor), "ada"));
     CLOSED(braidb_cursor_value(held->cursor, &found, &err));
+    CLOSED(braidb_cursor_entry(held->cursor, &found, &found_value, &err));
+    CLOSED(braidb_cursor_next_packed(held->cursor, buffer, sizeof buffer, &len, &packed, &err));
+    CLOSED(braidb_cursor_prev_packed(held->cursor, buffer, sizeof buffer, &len, &packed, &err));
     CLOSED(braidb_cursor_next(held->cursor, &err));
     CLOSED(braidb_cursor_prev(held->cursor, &err));
     CLOSED(braidb_cursor_first(held->fresh, &err));
@@ -95,6 +104,10 @@ static void every_call_is_refused(braidb_t *db, held_t *held, const char *elsewh
     CLOSED(braidb_cursor_seek(held->fresh, key, &err));
     CLOSED(braidb_cursor_seek_for_prev(held->fresh, key, &err));
     CLOSED(braidb_cursor_status(held->fresh, &err));
+    /* The close is told before the failure. */
+    CLOSED(braidb_cursor_next(held->failed, &err));
+    CLOSED(braidb_cursor_prev(held->failed, &err));
+    CLOSED(braidb_cursor_status(held->failed, &err));
     CLOSED(braidb_txn_create(db, &txn, &err));
     CLOSED(braidb_txn_put(held->txn, NULL, key, key, &err));
     CLOSED(braidb_txn_delete(held->txn, NULL, key, &err));
@@ -130,8 +143,8 @@ static void every_call_is_refused(braidb_t *db, held_t *held, const char *elsewh
 /* Frees what is held, beginning with the handle of number `first`, and the database in between. */
 static void free_from(int first, held_t *held, braidb_t *db) {
     int step;
-    for (step = 0; step < 9; step++) {
-        switch ((first + step) % 9) {
+    for (step = 0; step < HANDLES; step++) {
+        switch ((first + step) % HANDLES) {
         case 0: braidb_family_free(held->family); break;
         case 1: braidb_snapshot_free(held->snapshot); break;
         case 2: braidb_cursor_free(held->cursor); break;
@@ -140,6 +153,7 @@ static void free_from(int first, held_t *held, braidb_t *db) {
         case 5: braidb_overlay_free(held->overlay); break;
         case 6: braidb_batch_free(held->batch); break;
         case 7: braidb_value_free(held->value); break;
+        case 8: braidb_cursor_free(held->failed); break;
         default: braidb_db_free(db); break;
         }
     }
@@ -149,7 +163,7 @@ int main(int argc, char **argv) {
     const char *dir = directory(argc, argv);
     char *elsewhere = joined(dir, "-elsewhere");
     int first;
-    for (first = 0; first < 9; first++) {
+    for (first = 0; first < HANDLES; first++) {
         braidb_t *db = open_db(dir), *again;
         held_t held = hold(db);
         int is_closed = first % 2;

@@ -1,6 +1,8 @@
 /* Whole databases: opening, closing, durability, flushes and merges, verification, checkpoints, facts. */
 #include "check.h"
 #include <dirent.h>
+#include <sys/types.h>
+#include <sys/wait.h>
 
 static void opens(const char *dir) {
     braidb_t *db = open_db(dir), *other;
@@ -30,6 +32,7 @@ static void works(const char *dir) {
     braidb_t *db = open_db(dir);
     size_t damages = 7;
     char *json;
+    const char **names;
     double value;
     char key[16];
     int number;
@@ -54,8 +57,57 @@ static void works(const char *dir) {
     CHECK(damages == 0 && strstr(json, "\"damages\":[]") != NULL);
     braidb_free(json);
     OK(braidb_verify(db, &damages, NULL, &err));
+    /* Each place is filled, although one is missing. */
+    json = key;
+    EXPECT(BRAIDB_INVALID, braidb_verify(db, NULL, &json, &err));
+    CHECK(json == NULL);
+    damages = 7;
+    EXPECT(BRAIDB_INVALID, braidb_verify(NULL, &damages, NULL, &err));
+    CHECK(damages == 0);
+    damages = 7;
+    EXPECT(BRAIDB_INVALID, braidb_family_list(db, NULL, &damages, &err));
+    CHECK(damages == 0);
+    names = (const char **)(void *)key;
+    EXPECT(BRAIDB_INVALID, braidb_family_list(db, &names, NULL, &err));
+    CHECK(names == NULL);
     OK(braidb_close(db, &err));
     braidb_db_free(db);
+}
+
+static double syncs(const braidb_t *db) {
+    double value;
+    OK(braidb_metric(db, "log_syncs_total", &value, &err));
+    return value;
+}
+
+/* What each durability promises, after a process that ended without a close. */
+static void durabilities(const char *dir) {
+    char *own = joined(dir, "-durable");
+    braidb_t *db;
+    double before;
+    int status = 0;
+    pid_t process = fork();
+    CHECK(process >= 0);
+    if (process == 0) {
+        db = open_db(own);
+        OK(braidb_put_with(db, NULL, braidb_text("buffer"), braidb_text("kept"), BRAIDB_DURABILITY_BUFFER, &err));
+        OK(braidb_put_with(db, NULL, braidb_text("none"), braidb_text("lost"), BRAIDB_DURABILITY_NONE, &err));
+        has(db, NULL, NULL, "none", "lost");
+        _exit(0);
+    }
+    CHECK(waitpid(process, &status, 0) == process && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    db = open_db(own);
+    has(db, NULL, NULL, "buffer", "kept");
+    has(db, NULL, NULL, "none", NULL);
+    before = syncs(db);
+    OK(braidb_put_with(db, NULL, braidb_text("a"), braidb_text("1"), BRAIDB_DURABILITY_BUFFER, &err));
+    CHECK(syncs(db) == before);
+    OK(braidb_put_with(db, NULL, braidb_text("a"), braidb_text("2"), BRAIDB_DURABILITY_SYNC, &err));
+    CHECK(syncs(db) > before);
+    OK(braidb_close(db, &err));
+    braidb_db_free(db);
+    OK(braidb_destroy(own, NULL, &err));
+    free(own);
 }
 
 static void ranges(const char *dir) {
@@ -83,6 +135,14 @@ static void ranges(const char *dir) {
     EXPECT(BRAIDB_EXCISED, braidb_get(db, users, before, braidb_text("a"), &value, &err));
     OK(braidb_excise(db, users, NULL, 0, &err));
     EXPECT(BRAIDB_INVALID, braidb_excise(db, users, NULL, 1, &err));
+    /* A range of zeros takes nothing away; all keys are those from the empty key on. */
+    gone[0].lower = gone[0].upper = braidb_none();
+    EXPECT(BRAIDB_INVALID, braidb_excise(db, users, gone, 2, &err));
+    has(db, users, NULL, "b", "2");
+    gone[0].lower = braidb_text("");
+    gone[0].upper = braidb_text("c");
+    OK(braidb_excise(db, users, gone, 1, &err));
+    has(db, users, NULL, "b", NULL);
     OK(braidb_compact_range(db, users, braidb_text("b"), braidb_none(), &err));
     OK(braidb_compact_range(db, NULL, braidb_none(), braidb_none(), &err));
     has(db, users, NULL, "d", "4");
@@ -114,12 +174,18 @@ static void facts(const char *dir) {
     CHECK(estimates[1].entries > 100 && estimates[1].entries < 500);
     OK(braidb_estimate(db, NULL, NULL, 0, NULL, &err));
     EXPECT(BRAIDB_INVALID, braidb_estimate(db, NULL, NULL, 1, estimates, &err));
+    CHECK(estimates[0].entries == 0);
+    /* A range that fails leaves no results of those before it. */
+    ranges[1].upper = braidb_slice(NULL, 1);
+    EXPECT(BRAIDB_INVALID, braidb_estimate(db, NULL, ranges, 2, estimates, &err));
+    CHECK(estimates[0].entries == 0 && estimates[1].entries == 0);
     OK(braidb_close(db, &err));
     braidb_db_free(db);
 }
 
 static void copies(const char *dir) {
     braidb_t *db = open_db(dir);
+    braidb_options_t *options;
     char *copy = joined(dir, "-copy"), *json;
     size_t damages = 7;
     OK(braidb_checkpoint(db, copy, &json, &err));
@@ -138,6 +204,10 @@ static void copies(const char *dir) {
     has(db, NULL, NULL, "plum", "blue");
     OK(braidb_close(db, &err));
     braidb_db_free(db);
+    options = braidb_options_create();
+    OK(braidb_options_set(options, "background_threads", "0", &err));
+    EXPECT(BRAIDB_INVALID, braidb_destroy(copy, options, &err));
+    braidb_options_free(options);
     OK(braidb_destroy(copy, NULL, &err));
     EXPECT(BRAIDB_MISSING, braidb_destroy(copy, NULL, &err));
     EXPECT(BRAIDB_MISSING, braidb_verify_path(copy, NULL, &damages, NULL, &err));
@@ -253,6 +323,7 @@ int main(int argc, char **argv) {
     const char *dir = directory(argc, argv);
     opens(dir);
     works(dir);
+    durabilities(dir);
     facts(dir);
     ranges(dir);
     copies(dir);

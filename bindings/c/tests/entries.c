@@ -49,6 +49,7 @@ static void keys(braidb_t *db) {
     CHECK(len == 4 && buffer[0] == 'x');
     EXPECT(BRAIDB_SHORT_BUFFER, braidb_get_into(db, NULL, NULL, braidb_text("plum"), NULL, 0, &len, &err));
     EXPECT(BRAIDB_INVALID, braidb_get_into(db, NULL, NULL, braidb_text("plum"), NULL, 4, &len, &err));
+    CHECK(len == 0);
     EXPECT(BRAIDB_NOT_FOUND, braidb_get_into(db, NULL, NULL, braidb_text("pear"), buffer, 4, &len, &err));
     CHECK(len == 0);
 
@@ -99,6 +100,11 @@ static void conditional_writes(braidb_t *db) {
     OK(braidb_compare_and_swap(db, users, key, NULL, &two, &is_swapped, &err));
     CHECK(is_swapped == 0);
     has(db, users, NULL, "once", "1");
+    /* The value that is there need not be taken. */
+    OK(braidb_put_if_absent(db, users, key, two, NULL, &err));
+    has(db, users, NULL, "once", "1");
+    OK(braidb_put_if_absent(db, users, braidb_text("twice"), two, NULL, &err));
+    has(db, users, NULL, "twice", "2");
     braidb_family_free(users);
 }
 
@@ -119,6 +125,20 @@ static void many_keys(braidb_t *db) {
     wanted[1] = braidb_slice(NULL, 1);
     EXPECT(BRAIDB_INVALID, braidb_get_many(db, NULL, NULL, wanted, 4, found, &memory, &err));
     CHECK(memory == NULL && found[0].data == NULL);
+    found[0] = braidb_text("before");
+    EXPECT(BRAIDB_INVALID, braidb_get_many(db, NULL, NULL, wanted, 1, found, NULL, &err));
+    CHECK(found[0].data == NULL);
+    memory = wanted;
+    EXPECT(BRAIDB_INVALID, braidb_get_many(db, NULL, NULL, wanted, 1, NULL, &memory, &err));
+    CHECK(memory == NULL);
+    memory = wanted;
+    EXPECT(BRAIDB_INVALID, braidb_get_many(db, NULL, NULL, NULL, 1, found, &memory, &err));
+    CHECK(memory == NULL && found[0].data == NULL);
+    /* The values may take the places of the keys. */
+    wanted[1] = braidb_text("pear");
+    OK(braidb_get_many(db, NULL, NULL, wanted, 4, wanted, &memory, &err));
+    CHECK(is_text(wanted[0], "blue") && wanted[1].data == NULL && wanted[2].data != NULL && is_text(wanted[3], "blue"));
+    braidb_free(memory);
 }
 
 /* What a batch told: each write, and how many are to come before it stops. */
@@ -196,6 +216,8 @@ static void batches(braidb_t *db, braidb_t *another) {
     tells(other, 1, "put default/kiwi=7;");
     OK(braidb_batch_clear(batch, &err));
     CHECK(braidb_batch_count(batch) == 0);
+    /* No writes bind a batch to no database. */
+    OK(braidb_batch_put_packed(batch, users, braidb_none(), 0, &err));
     OK(braidb_batch_delete(batch, foreign, braidb_text("x"), &err));
     EXPECT(BRAIDB_FOREIGN, braidb_batch_append(batch, other, &err));
     EXPECT(BRAIDB_INVALID, braidb_batch_append(batch, NULL, &err));
@@ -244,16 +266,23 @@ static void snapshots(braidb_t *db, braidb_t *another) {
 
 /* The cursor stands on an entry, or on none if key is NULL. */
 static void stands(braidb_cursor_t *cursor, const char *key, const char *text) {
-    braidb_slice_t value;
+    braidb_slice_t found, value;
     CHECK(braidb_cursor_valid(cursor) == (key != NULL));
     if (key == NULL) {
         CHECK(braidb_cursor_key(cursor).data == NULL);
         EXPECT(BRAIDB_NOT_FOUND, braidb_cursor_value(cursor, &value, &err));
+        EXPECT(BRAIDB_NOT_FOUND, braidb_cursor_entry(cursor, &found, &value, &err));
+        CHECK(found.data == NULL && value.data == NULL);
         return;
     }
     CHECK(is_text(braidb_cursor_key(cursor), key));
     OK(braidb_cursor_value(cursor, &value, &err));
     CHECK(is_text(value, text));
+    OK(braidb_cursor_entry(cursor, &found, &value, &err));
+    CHECK(is_text(found, key) && is_text(value, text));
+    value = found;
+    EXPECT(BRAIDB_INVALID, braidb_cursor_entry(cursor, NULL, &value, &err));
+    CHECK(value.data == NULL);
 }
 
 static void cursors(braidb_t *db) {
@@ -288,6 +317,14 @@ static void cursors(braidb_t *db) {
     stands(cursor, "lemon", "yellow");
     OK(braidb_cursor_seek_for_prev(cursor, braidb_text("m"), &err));
     stands(cursor, "lemon", "yellow");
+    /* A seek to the key that the cursor lent. */
+    OK(braidb_cursor_seek(cursor, braidb_cursor_key(cursor), &err));
+    stands(cursor, "lemon", "yellow");
+    OK(braidb_cursor_next(cursor, &err));
+    OK(braidb_cursor_seek_for_prev(cursor, braidb_cursor_key(cursor), &err));
+    stands(cursor, "plum", "blue");
+    OK(braidb_cursor_seek(cursor, braidb_cursor_key(cursor), &err));
+    stands(cursor, "plum", "blue");
     EXPECT(BRAIDB_NOT_FOUND, braidb_cursor_seek_for_prev(cursor, braidb_text("a"), &err));
     OK(braidb_cursor_status(cursor, &err));
     EXPECT(BRAIDB_INVALID, braidb_cursor_seek(cursor, braidb_slice(NULL, 1), &err));
@@ -323,6 +360,84 @@ static void cursors(braidb_t *db) {
     braidb_family_free(fruit);
 }
 
+/* Entries as they are packed: "key=value;" for each of count. */
+static const char *unpacked(const uint8_t *packed, size_t bytes, size_t count) {
+    static char text[200];
+    size_t at = 0;
+    text[0] = '\0';
+    for (; count > 0; count--) {
+        size_t key_len = packed[at], value_len = packed[at + 4];
+        sprintf(text + strlen(text), "%.*s=%.*s;", (int)key_len, (const char *)packed + at + 8, (int)value_len,
+                (const char *)packed + at + 8 + key_len);
+        at += 8 + key_len + value_len;
+    }
+    CHECK(at == bytes);
+    return text;
+}
+
+typedef braidb_code_t (*pack_t)(braidb_cursor_t *, void *, size_t, size_t *, size_t *, braidb_error_t **);
+
+/* The call packs these entries, or none. */
+static void packs(pack_t pack, braidb_cursor_t *cursor, size_t capacity, const char *text) {
+    uint8_t buffer[100];
+    size_t used = 99, count = 99;
+    buffer[capacity] = 0xab;
+    if (text == NULL) {
+        EXPECT(BRAIDB_NOT_FOUND, pack(cursor, buffer, capacity, &used, &count, &err));
+        CHECK(used == 0 && count == 0);
+        return;
+    }
+    OK(pack(cursor, buffer, capacity, &used, &count, &err));
+    CHECK(used <= capacity && buffer[capacity] == 0xab && count > 0);
+    CHECK(strcmp(unpacked(buffer, used, count), text) == 0);
+}
+
+/* Many entries at once. Each of the three takes 16, 19 or 16 bytes. */
+static void packed_entries(braidb_t *db) {
+    braidb_family_t *packed, *copy;
+    braidb_cursor_t *cursor;
+    braidb_batch_t *batch = braidb_batch_create();
+    uint8_t buffer[100];
+    size_t used, count;
+    OK(braidb_family_create(db, "packed", &packed, &err));
+    OK(braidb_family_create(db, "copy", &copy, &err));
+    put(db, packed, "apple", "red");
+    put(db, packed, "lemon", "yellow");
+    put(db, packed, "plum", "blue");
+    OK(braidb_cursor_create(db, packed, NULL, braidb_none(), braidb_none(), &cursor, &err));
+    packs(braidb_cursor_next_packed, cursor, 99, "apple=red;lemon=yellow;plum=blue;");
+    packs(braidb_cursor_next_packed, cursor, 99, NULL);
+    stands(cursor, NULL, NULL);
+    packs(braidb_cursor_prev_packed, cursor, 35, "plum=blue;lemon=yellow;");
+    stands(cursor, "apple", "red");
+    packs(braidb_cursor_prev_packed, cursor, 16, "apple=red;");
+    packs(braidb_cursor_prev_packed, cursor, 16, NULL);
+    /* From the entry to which a seek came. One that does not fit waits. */
+    OK(braidb_cursor_seek(cursor, braidb_text("b"), &err));
+    EXPECT(BRAIDB_SHORT_BUFFER, braidb_cursor_next_packed(cursor, buffer, 18, &used, &count, &err));
+    CHECK(used == 19 && count == 0);
+    EXPECT(BRAIDB_SHORT_BUFFER, braidb_cursor_next_packed(cursor, NULL, 0, &used, &count, &err));
+    CHECK(used == 19 && count == 0);
+    stands(cursor, "lemon", "yellow");
+    packs(braidb_cursor_next_packed, cursor, 34, "lemon=yellow;");
+    stands(cursor, "plum", "blue");
+    EXPECT(BRAIDB_INVALID, braidb_cursor_next_packed(cursor, NULL, 8, &used, &count, &err));
+    EXPECT(BRAIDB_INVALID, braidb_cursor_next_packed(cursor, buffer, sizeof buffer, NULL, &count, &err));
+    CHECK(count == 0);
+    EXPECT(BRAIDB_INVALID, braidb_cursor_prev_packed(NULL, buffer, sizeof buffer, &used, &count, &err));
+    /* A batch takes what a cursor packed. */
+    OK(braidb_cursor_first(cursor, &err));
+    OK(braidb_cursor_next_packed(cursor, buffer, sizeof buffer, &used, &count, &err));
+    OK(braidb_batch_put_packed(batch, copy, braidb_slice(buffer, used), count, &err));
+    OK(braidb_write(db, batch, BRAIDB_DURABILITY_DEFAULT, &err));
+    has(db, copy, NULL, "lemon", "yellow");
+    has(db, copy, NULL, "plum", "blue");
+    braidb_batch_free(batch);
+    braidb_cursor_free(cursor);
+    braidb_family_free(packed);
+    braidb_family_free(copy);
+}
+
 int main(int argc, char **argv) {
     const char *dir = directory(argc, argv);
     char *other_dir = joined(dir, "-another");
@@ -334,6 +449,7 @@ int main(int argc, char **argv) {
     batches(db, another);
     snapshots(db, another);
     cursors(db);
+    packed_entries(db);
     OK(braidb_close(db, &err));
     OK(braidb_close(another, &err));
     braidb_db_free(db);

@@ -1,10 +1,42 @@
 /* The library, its errors, and options by name. */
 #include "check.h"
+#include <sys/resource.h>
+#include <sys/types.h>
+#include <sys/wait.h>
 
 static void versions(void) {
     CHECK(strcmp(braidb_version(), "0.1.0") == 0);
     CHECK(braidb_abi_version() == BRAIDB_ABI_VERSION);
     braidb_free(NULL);
+}
+
+/* Leaves the process memory for small things, but not for the stack of a thread, which has 2 MiB. */
+static void limit_memory(void) {
+    unsigned long pages;
+    struct rlimit limit;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file != NULL && fscanf(file, "%lu", &pages) == 1 && fclose(file) == 0);
+    limit.rlim_cur = limit.rlim_max = (rlim_t)(pages * (unsigned long)sysconf(_SC_PAGESIZE) + (1 << 20));
+    CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+}
+
+/* A kernel that refuses a thread is an error that tells what to do. */
+static void a_refused_thread(const char *dir) {
+    int status = 0;
+    pid_t process = fork();
+    CHECK(process >= 0);
+    if (process == 0) {
+        braidb_t *db;
+        braidb_error_t *err;
+        limit_memory();
+        CHECK(braidb_open(dir, NULL, &db, &err) == BRAIDB_IO && db == NULL);
+        CHECK(strstr(braidb_error_message(err), "could not start background threads for") != NULL);
+        CHECK(strstr(braidb_error_message(err), "raise the limits of threads and memory") != NULL);
+        CHECK(strcmp(braidb_error_path(err), dir) == 0);
+        braidb_error_free(err);
+        _exit(0);
+    }
+    CHECK(waitpid(process, &status, 0) == process && WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 static void errors(const char *dir) {
@@ -32,6 +64,10 @@ static void errors(const char *dir) {
     EXPECT(BRAIDB_INVALID, braidb_open(dir, NULL, NULL, &err));
     EXPECT(BRAIDB_INVALID, braidb_open(NULL, NULL, &db, &err));
     EXPECT(BRAIDB_INVALID, braidb_cursor_next(NULL, &err));
+    /* Messages tell C what to do. */
+    CHECK(braidb_open_read_only(dir, NULL, &db, &err) == BRAIDB_MISSING);
+    CHECK(strstr(braidb_error_message(err), "create_if_missing") != NULL && strstr(braidb_error_message(err), "::") == NULL);
+    braidb_error_free(err);
 }
 
 /* The default options take every value here. */
@@ -138,6 +174,7 @@ static void values_of_options(void) {
 int main(int argc, char **argv) {
     const char *dir = directory(argc, argv);
     versions();
+    a_refused_thread(dir);
     errors(dir);
     options(dir);
     values_of_options();

@@ -3,6 +3,7 @@
  * with debug assertions.
  */
 #include "check.h"
+#include <fcntl.h>
 
 static braidb_t *db;
 static braidb_options_t *options;
@@ -16,6 +17,35 @@ static braidb_overlay_t *overlay;
 static braidb_error_t *error;
 static const char *dir;
 static int planted;
+/* stderr goes to a file, in which the text of each panic must stand. At the end the file goes to where stderr went before. */
+static int stderr_before, printed;
+
+static void show_printed(void) {
+    char text[4096];
+    ssize_t bytes;
+    off_t at = 0;
+    while ((bytes = pread(printed, text, sizeof text, at)) > 0 && write(stderr_before, text, (size_t)bytes) == bytes) {
+        at += bytes;
+    }
+}
+
+static void print_to_file(const char *path) {
+    printed = open(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND, 0600);
+    stderr_before = dup(2);
+    CHECK(printed >= 0 && stderr_before >= 0 && dup2(printed, 2) == 2 && atexit(show_printed) == 0);
+}
+
+/* Whether the library printed, since the last look, that a panic was planted in the function. */
+static int is_printed(const char *function) {
+    static off_t seen;
+    char text[4096], wanted[64];
+    ssize_t bytes = pread(printed, text, sizeof text - 1, seen);
+    CHECK(bytes >= 0);
+    text[bytes] = '\0';
+    seen = lseek(printed, 0, SEEK_END);
+    sprintf(wanted, "planted in %s\n", function);
+    return strstr(text, wanted) != NULL;
+}
 
 static void plant(const char *function) {
     CHECK(setenv("BRAIDB_C_PANIC", function, 1) == 0);
@@ -29,6 +59,7 @@ static void unplant(void) {
 /* The call panics in the function of this name, and the error tells where. */
 static void check_panic(const char *function, int line, braidb_code_t code, braidb_error_t *err) {
     unplant();
+    CHECK(is_printed(function));
     if (code != BRAIDB_PANIC || braidb_error_code(err) != BRAIDB_PANIC || strstr(braidb_error_message(err), function) == NULL ||
         strstr(braidb_error_message(err), "guard.rs:") == NULL) {
         fprintf(stderr, "%s:%d: %s returned %s: %s\n", __FILE__, line, function, braidb_code_name(code), braidb_error_message(err));
@@ -53,15 +84,16 @@ static void check_panic(const char *function, int line, braidb_code_t code, brai
         plant(#function);                                                     \
         is_neutral = (holds);                                                 \
         unplant();                                                            \
-        CHECK(is_neutral && "neutral: " #function);                           \
+        CHECK(is_printed(#function) && is_neutral && "neutral: " #function);  \
     } while (0)
 
-/* A function that frees, frees. */
+/* A function that frees, frees. The panic does not leave it. */
 #define FREES(function, handle)                                               \
     do {                                                                      \
         plant(#function);                                                     \
         function(handle);                                                     \
         unplant();                                                            \
+        CHECK(is_printed(#function) && "frees: " #function);                  \
     } while (0)
 
 static int on_put(void *context, braidb_slice_t of, braidb_slice_t key, braidb_slice_t written) {
@@ -129,7 +161,7 @@ static void with_codes(void) {
     const char **names;
     char buffer[8], *text;
     void *memory, *handle = NULL;
-    size_t len;
+    size_t len, count;
     double number;
     int32_t is_swapped;
     range.lower = range.upper = braidb_none();
@@ -182,6 +214,9 @@ static void with_codes(void) {
     OK(braidb_cursor_first(cursor, &err));
     PANICS(braidb_cursor_prev, cursor);
     PANICS(braidb_cursor_value, cursor, &found);
+    PANICS(braidb_cursor_entry, cursor, &key, &found);
+    PANICS(braidb_cursor_next_packed, cursor, buffer, sizeof buffer, &len, &count);
+    PANICS(braidb_cursor_prev_packed, cursor, buffer, sizeof buffer, &len, &count);
     PANICS(braidb_cursor_status, cursor);
     PANICS(braidb_txn_create, db, (braidb_txn_t **)&handle);
     PANICS(braidb_txn_put, txn, family, key, key);
@@ -231,7 +266,11 @@ static void frees(void) {
 }
 
 int main(int argc, char **argv) {
+    char *file;
     dir = directory(argc, argv);
+    file = joined(dir, "-stderr");
+    print_to_file(file);
+    free(file);
     make();
     without_codes();
     with_codes();

@@ -6,6 +6,7 @@ typedef struct {
     char text[200];
     int left;
     braidb_txn_t *txn;
+    braidb_overlay_t *overlay;
 } seen_t;
 
 static int see(void *context, braidb_slice_t key, braidb_slice_t value) {
@@ -15,6 +16,15 @@ static int see(void *context, braidb_slice_t key, braidb_slice_t value) {
     if (seen->txn != NULL) {
         /* A callback may use the transaction. */
         OK(braidb_txn_put(seen->txn, NULL, key, braidb_text("seen"), &err));
+        OK(braidb_txn_put(seen->txn, NULL, braidb_text("b"), braidb_text("unseen"), &err));
+        /* It cannot end the transaction: the scan would wait for itself. */
+        EXPECT(BRAIDB_INVALID, braidb_txn_commit(seen->txn, BRAIDB_DURABILITY_DEFAULT, &err));
+        EXPECT(BRAIDB_INVALID, braidb_txn_rollback(seen->txn, &err));
+    }
+    if (seen->overlay != NULL) {
+        /* A callback may stage writes. */
+        OK(braidb_overlay_put(seen->overlay, NULL, key, braidb_text("seen"), &err));
+        OK(braidb_overlay_put(seen->overlay, NULL, braidb_text("fog"), braidb_text("unseen"), &err));
     }
     return --seen->left == 0;
 }
@@ -24,6 +34,7 @@ static seen_t nothing(int most) {
     seen.text[0] = '\0';
     seen.left = most;
     seen.txn = NULL;
+    seen.overlay = NULL;
     return seen;
 }
 
@@ -58,7 +69,7 @@ static void transactions(braidb_t *db) {
     CHECK(strcmp(seen.text, "alan=1912;") == 0);
     seen = nothing(0);
     seen.txn = txn;
-    OK(braidb_txn_scan(txn, NULL, braidb_text("a"), braidb_text("b"), 0, see, &seen, &err));
+    OK(braidb_txn_scan(txn, NULL, braidb_text("a"), braidb_text("c"), 0, see, &seen, &err));
     CHECK(strcmp(seen.text, "alan=here;") == 0);
     EXPECT(BRAIDB_INVALID, braidb_txn_scan(txn, NULL, braidb_none(), braidb_none(), 0, NULL, NULL, &err));
     OK(braidb_txn_delete(txn, users, ada, &err));
@@ -71,6 +82,7 @@ static void transactions(braidb_t *db) {
     has(db, users, NULL, "ada", NULL);
     has(db, users, NULL, "alan", "1912");
     has(db, NULL, NULL, "alan", "seen");
+    has(db, NULL, NULL, "b", "unseen");
     braidb_family_free(users);
 }
 
@@ -139,16 +151,25 @@ static void overlays(braidb_t *db, braidb_t *another) {
     seen = nothing(0);
     OK(braidb_overlay_scan(overlay, NULL, braidb_text("f"), braidb_text("g"), 0, see, &seen, &err));
     CHECK(strcmp(seen.text, "fig=staged;") == 0);
+    seen = nothing(0);
+    seen.overlay = overlay;
+    OK(braidb_overlay_scan(overlay, NULL, braidb_text("f"), braidb_text("g"), 0, see, &seen, &err));
+    CHECK(strcmp(seen.text, "fig=staged;") == 0);
+    seen = nothing(0);
+    OK(braidb_overlay_scan(overlay, NULL, braidb_text("f"), braidb_text("g"), 0, see, &seen, &err));
+    CHECK(strcmp(seen.text, "fig=seen;fog=unseen;") == 0);
+    EXPECT(BRAIDB_INVALID, braidb_overlay_get_into(overlay, NULL, fig, NULL, 4, &len, &err));
+    CHECK(len == 0);
     has(db, NULL, NULL, "fig", "base");
     EXPECT(BRAIDB_INVALID, braidb_overlay_commit(overlay, -1, &err));
     OK(braidb_overlay_commit(overlay, BRAIDB_DURABILITY_DEFAULT, &err));
-    has(db, NULL, NULL, "fig", "staged");
+    has(db, NULL, NULL, "fig", "seen");
     OK(braidb_overlay_count(overlay, &count, &err));
     CHECK(count == 0);
     OK(braidb_overlay_delete(overlay, NULL, fig, &err));
     OK(braidb_overlay_clear(overlay, &err));
     OK(braidb_overlay_commit(overlay, BRAIDB_DURABILITY_SYNC, &err));
-    has(db, NULL, NULL, "fig", "staged");
+    has(db, NULL, NULL, "fig", "seen");
     braidb_overlay_free(overlay);
     braidb_overlay_free(NULL);
     braidb_family_free(users);

@@ -11,13 +11,15 @@ use braidb::{BatchEntry, ColumnFamily, Error, MAX_BATCH_BYTES, MAX_KEY_BYTES, MA
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
-/// Bytes that the engine counts for a write besides key and value, at most.
-const ENTRY_BYTES: usize = 64;
+/// Bytes that a write takes in a batch besides key and value, at most: its kind, family, lengths and checksum.
+const MOST_HEAD_BYTES: usize = 18;
+/// Bytes besides key and value that the engine wants to be free for one more write, as `WriteBatch::put` does.
+const FREE_BYTES: usize = 64;
 
 /// What [`braidb_batch_iterate`] calls for a put: with the context, the name of the family, key and value.
-type OnPut = Option<extern "C" fn(*mut c_void, Slice, Slice, Slice) -> c_int>;
+type OnPut = Option<extern "C-unwind" fn(*mut c_void, Slice, Slice, Slice) -> c_int>;
 /// What it calls for a delete.
-type OnDelete = Option<extern "C" fn(*mut c_void, Slice, Slice) -> c_int>;
+type OnDelete = Option<extern "C-unwind" fn(*mut c_void, Slice, Slice) -> c_int>;
 
 /// `braidb_batch_t`. The engine takes refused writes into a batch, and returns the refusal when the batch is written. Here each call
 /// returns its own refusal, and the batch stays as it was.
@@ -30,7 +32,7 @@ pub struct Batch {
     families: Vec<ColumnFamily>,
 }
 
-/// The bytes that a batch of `bytes_before` has with one more write. Refuses what is over the limits.
+/// The bytes that a batch of `bytes_before` has with one more write, at most. Refuses what is over the limits.
 fn check(bytes_before: usize, key: &[u8], value: Option<&[u8]>) -> Result<usize> {
     let check = |what, bytes, limit| match bytes > limit {
         true => Err(Error::TooLarge { what, bytes, limit }),
@@ -39,9 +41,9 @@ fn check(bytes_before: usize, key: &[u8], value: Option<&[u8]>) -> Result<usize>
     let value_bytes = value.map_or(0, <[u8]>::len);
     check("the key", key.len(), MAX_KEY_BYTES)?;
     check("the value", value_bytes, MAX_VALUE_BYTES)?;
-    let bytes = bytes_before + key.len() + value_bytes + ENTRY_BYTES;
-    check("the batch", bytes, MAX_BATCH_BYTES)?;
-    Ok(bytes)
+    let bytes = bytes_before + key.len() + value_bytes;
+    check("the batch", bytes + FREE_BYTES, MAX_BATCH_BYTES)?;
+    Ok(bytes + MOST_HEAD_BYTES)
 }
 
 impl Batch {
@@ -89,7 +91,9 @@ impl Batch {
                 "{count} packed writes are announced, and {found} are there"
             )));
         }
-        if let Some(family) = family {
+        if let Some(family) = family
+            && count > 0
+        {
             self.bind(family)?;
         }
         for write in Packed::new(packed) {

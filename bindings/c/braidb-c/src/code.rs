@@ -59,6 +59,11 @@ impl Code {
         Code(number)
     }
 
+    /// The code of a search.
+    pub fn found(is_there: bool) -> Code {
+        if is_there { Code::OK } else { Code::NOT_FOUND }
+    }
+
     /// The code of an error of the engine. `Error` may grow without notice to this crate, so the last arm is there. The test
     /// `every_error_has_a_code` fails while a variant has no arm of its own.
     pub fn of(error: &Error) -> Code {
@@ -81,7 +86,7 @@ impl Code {
             Error::Poisoned { .. } => Code::POISONED,
             Error::ReadOnly { .. } => Code::READ_ONLY,
             Error::Conflict => Code::CONFLICT,
-            // No function of this library takes a page.
+            // The library reads packed entries itself.
             Error::InvalidPage { .. } => Code::INVALID,
             Error::Excised => Code::EXCISED,
             Error::Closed => Code::CLOSED,

@@ -2,13 +2,14 @@
 
 use crate::code::Code;
 use crate::failure::{Failure, Result, without_nul};
+use crate::family::Family;
 use crate::guard::{ErrorOut, guard, quiet};
 use crate::options::OptionsHandle;
 use crate::pointers::{Out, Text, give, give_text, need, out};
-use crate::reports;
+use crate::reports::{self, give_json};
 use braidb::storage::real::RealFs;
 use braidb::storage::{FileSystem, Process};
-use braidb::{Db, Durability, Error, Options};
+use braidb::{ColumnFamily, Db, Durability, Error, Options};
 use std::ffi::{CString, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -20,6 +21,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 #[derive(Debug)]
 pub struct Shared {
     pub db: Db,
+    /// The family that NULL stands for.
+    default: ColumnFamily,
     /// A number that no other open in this process has.
     pub id: u64,
     process: Process,
@@ -36,6 +39,12 @@ impl Shared {
             return Err(Error::Closed.into());
         }
         Ok(())
+    }
+
+    /// The column family of a handle. NULL is the default family.
+    #[inline]
+    pub fn family<'a>(&'a self, family: Option<&'a Family>) -> &'a ColumnFamily {
+        family.map_or(&self.default, |family| &family.family)
     }
 
     fn check_process(&self) -> Result<()> {
@@ -88,7 +97,8 @@ fn open(
     let opened = how(OptionsHandle::of(options), path.path("path")?)?;
     let path = without_nul(opened.path().as_os_str().as_bytes());
     let id = OPENED.fetch_add(1, Ordering::Relaxed);
-    let shared = Arc::new(Shared { db: opened, id, process, is_closed: AtomicBool::new(false) });
+    let default = opened.column_family("default")?;
+    let shared = Arc::new(Shared { db: opened, default, id, process, is_closed: AtomicBool::new(false) });
     *db = give(Database { shared, path });
     Ok(Code::OK)
 }
@@ -180,12 +190,11 @@ pub extern "C" fn braidb_verify(
     err: ErrorOut<'_>,
 ) -> Code {
     guard("braidb_verify", err, || {
-        let (damages, json) = (out(damages, "damages", 0)?, json.map(|json| json.write(ptr::null_mut())));
+        let (damages, json) = (damages.neutral(0), json.neutral(ptr::null_mut()));
+        let damages = need(damages, "damages")?;
         let report = usable(db)?.db.verify()?;
         *damages = report.damages.len();
-        if let Some(json) = json {
-            *json = give_text(&reports::verification(&report));
-        }
+        give_json(json, || reports::verification(&report));
         Ok(Code::OK)
     })
 }
@@ -199,12 +208,11 @@ pub extern "C" fn braidb_verify_path(
     err: ErrorOut<'_>,
 ) -> Code {
     guard("braidb_verify_path", err, || {
-        let (damages, json) = (out(damages, "damages", 0)?, json.map(|json| json.write(ptr::null_mut())));
+        let (damages, json) = (damages.neutral(0), json.neutral(ptr::null_mut()));
+        let damages = need(damages, "damages")?;
         let report = OptionsHandle::of(options).verify(path.path("path")?)?;
         *damages = report.damages.len();
-        if let Some(json) = json {
-            *json = give_text(&reports::verification(&report));
-        }
+        give_json(json, || reports::verification(&report));
         Ok(Code::OK)
     })
 }
@@ -225,11 +233,9 @@ pub extern "C" fn braidb_checkpoint(
     err: ErrorOut<'_>,
 ) -> Code {
     guard("braidb_checkpoint", err, || {
-        let json = json.map(|json| json.write(ptr::null_mut()));
+        let json = json.neutral(ptr::null_mut());
         let report = usable(db)?.db.checkpoint(dir.path("dir")?)?;
-        if let Some(json) = json {
-            *json = give_text(&reports::checkpoint(&report));
-        }
+        give_json(json, || reports::checkpoint(&report));
         Ok(Code::OK)
     })
 }

@@ -2,16 +2,16 @@
 
 use crate::code::Code;
 use crate::database::{Database, usable};
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::family::Family;
 use crate::guard::{ErrorOut, guard};
 use crate::place::Place;
 use crate::pointers::{Out, Text, elements, give_text, out, places};
 use crate::ranges::Range;
 use crate::reports;
+use braidb::stats::RangeEstimate;
 use std::ffi::c_char;
 use std::fmt::Write;
-use std::mem::MaybeUninit;
 use std::ptr;
 
 /// `braidb_estimate_t`.
@@ -78,24 +78,24 @@ pub extern "C" fn braidb_estimate(
     family: Option<&Family>,
     ranges: *const Range,
     count: usize,
-    estimates: *mut MaybeUninit<Estimate>,
+    estimates: *mut Estimate,
     err: ErrorOut<'_>,
 ) -> Code {
     guard("braidb_estimate", err, || {
-        let estimates = places(estimates, count, "estimates")?;
-        for estimate in estimates.iter_mut() {
-            estimate.write(Estimate::default());
-        }
-        let place = Place::new(db, family, None)?;
-        for (range, estimate) in elements(ranges, count, "ranges")?.iter().zip(estimates) {
+        let estimates = places(estimates, count, "estimates", Estimate::default())?;
+        let (place, ranges) = (Place::new(db, family, None)?, elements(ranges, count, "ranges")?);
+        let estimated = ranges.iter().map(|range| {
             let (lower, upper) = range.bounds()?;
-            let found = place.estimate(lower, upper)?;
-            estimate.write(Estimate {
+            place.estimate(lower, upper)
+        });
+        let estimated = estimated.collect::<Result<Vec<RangeEstimate>>>()?;
+        for (found, estimate) in estimated.into_iter().zip(estimates) {
+            *estimate = Estimate {
                 entries: found.entries,
                 tombstones: found.tombstones,
                 bytes: found.bytes,
                 value_bytes: found.value_bytes,
-            });
+            };
         }
         Ok(Code::OK)
     })

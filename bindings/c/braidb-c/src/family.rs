@@ -4,7 +4,7 @@ use crate::code::Code;
 use crate::database::{Database, Shared, usable};
 use crate::failure::{Result, without_nul};
 use crate::guard::{ErrorOut, guard, quiet};
-use crate::pointers::{Block, Out, Text, give, out};
+use crate::pointers::{Block, Out, Text, give, need, out};
 use braidb::{ColumnFamily, Db, Error};
 use std::ffi::{CString, c_char};
 use std::mem;
@@ -89,7 +89,8 @@ pub extern "C" fn braidb_family_list(
     err: ErrorOut<'_>,
 ) -> Code {
     guard("braidb_family_list", err, || {
-        let (place, count) = (out(names, "names", ptr::null_mut())?, out(count, "count", 0)?);
+        let (place, count) = (names.neutral(ptr::null_mut()), count.neutral(0));
+        let (place, count) = (need(place, "names")?, need(count, "count")?);
         let names = usable(db)?.db.column_families();
         *place = give_texts(&names);
         *count = names.len();

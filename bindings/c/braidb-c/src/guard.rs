@@ -54,16 +54,12 @@ pub fn attempt<T>(function: &'static str, body: impl FnOnce() -> Result<T>) -> R
 pub fn answer(err: ErrorOut<'_>, outcome: Result<Code>) -> Code {
     match outcome {
         Ok(code) => {
-            if let Some(err) = err {
-                err.write(ptr::null_mut());
-            }
+            err.put(ptr::null_mut);
             code
         }
         Err(failure) => {
             let code = failure.code;
-            if let Some(err) = err {
-                err.write(failure.into_handle());
-            }
+            err.put(|| failure.into_handle());
             code
         }
     }

@@ -6,12 +6,13 @@
 //! |---|---|
 //! | `code`, `failure` | codes of errors, and the errors themselves |
 //! | `guard` | what stands around the body of each function: panics become errors |
-//! | `pointers` | arguments and results as C has them: slices, texts, places for results, memory of `malloc` |
+//! | `pointers` | arguments and results as C has them: slices, texts, places and buffers for results, memory of `malloc` |
 //! | `settings`, `options` | options by name |
 //! | `database`, `reports` | opening and closing, and what concerns a whole database |
 //! | `family`, `snapshot`, `value` | handles with few functions |
 //! | `place`, `point` | a family, at a moment or now; reads and writes of single keys |
-//! | `batch`, `packed`, `cursor`, `transaction`, `overlay`, `facts`, `ranges`, `tiers`, `salvage` | a group of functions each |
+//! | `batch`, `packed`, `cursor`, `facts`, `ranges`, `tiers`, `salvage` | a group of functions each |
+//! | `staged`, `transaction`, `overlay` | writes that wait for their commit |
 //!
 //! # Why the unsafe code is sound
 //!
@@ -46,6 +47,7 @@ mod reports;
 mod salvage;
 mod settings;
 mod snapshot;
+mod staged;
 mod tiers;
 mod transaction;
 mod value;

@@ -3,32 +3,14 @@
 use crate::code::Code;
 use crate::database::{Database, Shared, durability, usable};
 use crate::failure::Result;
-use crate::family::{Family, family_of};
+use crate::family::Family;
 use crate::guard::{ErrorOut, guard, quiet};
-use crate::place::bounds;
 use crate::pointers::{Out, Slice, give, need, out};
-use crate::value::{ValueHandle, copy_value, give_value};
-use braidb::Value;
-use std::ffi::{c_int, c_void};
+use crate::staged::{self, Handle, OnEntry};
+use crate::value::ValueHandle;
+use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
-
-/// What a scan calls for each entry: with the context, key and value. Anything but 0 ends the scan.
-pub type OnEntry = Option<extern "C" fn(*mut c_void, Slice, Slice) -> c_int>;
-
-/// Calls `on_entry` for each entry, until it returns something else than 0.
-pub fn visit<I>(mut entries: I, is_backward: bool, on_entry: impl Fn(Slice, Slice) -> c_int) -> Result<Code>
-where
-    I: DoubleEndedIterator<Item = braidb::Result<(Vec<u8>, Value)>>,
-{
-    while let Some(entry) = if is_backward { entries.next_back() } else { entries.next() } {
-        let (key, value) = entry?;
-        if on_entry(Slice::of(&key), Slice::of(&value)) != 0 {
-            break;
-        }
-    }
-    Ok(Code::OK)
-}
 
 /// `braidb_overlay_t`.
 #[derive(Debug)]
@@ -37,20 +19,18 @@ pub struct Overlay {
     overlay: braidb::Overlay,
 }
 
-impl Overlay {
-    fn get(&self, family: Option<&Family>, key: &[u8]) -> Result<Option<Value>> {
-        Ok(match family_of(family) {
-            None => self.overlay.get(key),
-            Some(family) => self.overlay.get_in(family, key),
-        }?)
-    }
-}
+impl Handle for Overlay {
+    const NAME: &'static str = "overlay";
+    type Staged = braidb::Overlay;
 
-/// The overlay of a handle, if calls may reach its database.
-fn open_overlay(overlay: Option<&Overlay>) -> Result<&Overlay> {
-    let overlay = need(overlay, "overlay")?;
-    overlay.shared.check()?;
-    Ok(overlay)
+    fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    fn with<T>(&self, call: impl FnOnce(&braidb::Overlay) -> Result<T>) -> Result<T> {
+        self.shared.check()?;
+        call(&self.overlay)
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -81,14 +61,7 @@ pub extern "C" fn braidb_overlay_put(
     value: Slice,
     err: ErrorOut<'_>,
 ) -> Code {
-    guard("braidb_overlay_put", err, || {
-        let (overlay, key, value) = (open_overlay(overlay)?, key.bytes("key")?, value.bytes("value")?);
-        match family_of(family) {
-            None => overlay.overlay.put(key, value),
-            Some(family) => overlay.overlay.put_in(family, key, value),
-        }?;
-        Ok(Code::OK)
-    })
+    guard("braidb_overlay_put", err, || staged::set(overlay, family, key, Some(value)))
 }
 
 #[unsafe(no_mangle)]
@@ -98,14 +71,7 @@ pub extern "C" fn braidb_overlay_delete(
     key: Slice,
     err: ErrorOut<'_>,
 ) -> Code {
-    guard("braidb_overlay_delete", err, || {
-        let (overlay, key) = (open_overlay(overlay)?, key.bytes("key")?);
-        match family_of(family) {
-            None => overlay.overlay.delete(key),
-            Some(family) => overlay.overlay.delete_in(family, key),
-        }?;
-        Ok(Code::OK)
-    })
+    guard("braidb_overlay_delete", err, || staged::set(overlay, family, key, None))
 }
 
 #[unsafe(no_mangle)]
@@ -116,10 +82,7 @@ pub extern "C" fn braidb_overlay_get(
     value: Out<'_, *mut ValueHandle>,
     err: ErrorOut<'_>,
 ) -> Code {
-    guard("braidb_overlay_get", err, || {
-        let value = out(value, "value", ptr::null_mut())?;
-        Ok(give_value(open_overlay(overlay)?.get(family, key.bytes("key")?)?, value))
-    })
+    guard("braidb_overlay_get", err, || staged::get(overlay, family, key, value))
 }
 
 #[unsafe(no_mangle)]
@@ -132,10 +95,7 @@ pub extern "C" fn braidb_overlay_get_into(
     len: Out<'_, usize>,
     err: ErrorOut<'_>,
 ) -> Code {
-    guard("braidb_overlay_get_into", err, || {
-        let len = out(len, "len", 0)?;
-        copy_value(open_overlay(overlay)?.get(family, key.bytes("key")?)?, buffer, capacity, len)
-    })
+    guard("braidb_overlay_get_into", err, || staged::get_into(overlay, family, key, buffer, capacity, len))
 }
 
 #[unsafe(no_mangle)]
@@ -145,14 +105,7 @@ pub extern "C" fn braidb_overlay_contains(
     key: Slice,
     err: ErrorOut<'_>,
 ) -> Code {
-    guard("braidb_overlay_contains", err, || {
-        let (overlay, key) = (open_overlay(overlay)?, key.bytes("key")?);
-        let is_there = match family_of(family) {
-            None => overlay.overlay.contains_key(key),
-            Some(family) => overlay.overlay.contains_key_in(family, key),
-        };
-        Ok(if is_there? { Code::OK } else { Code::NOT_FOUND })
-    })
+    guard("braidb_overlay_contains", err, || staged::contains(overlay, family, key))
 }
 
 #[unsafe(no_mangle)]
@@ -167,13 +120,7 @@ pub extern "C" fn braidb_overlay_scan(
     err: ErrorOut<'_>,
 ) -> Code {
     guard("braidb_overlay_scan", err, || {
-        let (overlay, on_entry) = (open_overlay(overlay)?, need(on_entry, "on_entry")?);
-        let range = bounds(lower.bound("lower")?, upper.bound("upper")?);
-        let entries = match family_of(family) {
-            None => overlay.overlay.range(range),
-            Some(family) => overlay.overlay.range_in(family, range),
-        };
-        visit(entries, is_backward != 0, |key, value| on_entry(context, key, value))
+        staged::scan(overlay, family, lower, upper, is_backward, on_entry, context)
     })
 }
 
@@ -185,7 +132,7 @@ pub extern "C" fn braidb_overlay_count(
 ) -> Code {
     guard("braidb_overlay_count", err, || {
         let count = out(count, "count", 0)?;
-        *count = open_overlay(overlay)?.overlay.len();
+        *count = need(overlay, "overlay")?.with(|overlay| Ok(overlay.len()))?;
         Ok(Code::OK)
     })
 }
@@ -198,7 +145,7 @@ pub extern "C" fn braidb_overlay_bytes(
 ) -> Code {
     guard("braidb_overlay_bytes", err, || {
         let bytes = out(bytes, "bytes", 0)?;
-        *bytes = open_overlay(overlay)?.overlay.bytes();
+        *bytes = need(overlay, "overlay")?.with(|overlay| Ok(overlay.bytes()))?;
         Ok(Code::OK)
     })
 }
@@ -206,8 +153,10 @@ pub extern "C" fn braidb_overlay_bytes(
 #[unsafe(no_mangle)]
 pub extern "C" fn braidb_overlay_clear(overlay: Option<&Overlay>, err: ErrorOut<'_>) -> Code {
     guard("braidb_overlay_clear", err, || {
-        open_overlay(overlay)?.overlay.clear();
-        Ok(Code::OK)
+        need(overlay, "overlay")?.with(|overlay| {
+            overlay.clear();
+            Ok(Code::OK)
+        })
     })
 }
 
@@ -218,11 +167,12 @@ pub extern "C" fn braidb_overlay_commit(
     err: ErrorOut<'_>,
 ) -> Code {
     guard("braidb_overlay_commit", err, || {
-        let (overlay, durability) = (open_overlay(overlay)?, self::durability(durability)?);
-        match durability {
-            None => overlay.overlay.commit()?,
-            Some(durability) => overlay.overlay.commit_with(durability)?,
-        }
-        Ok(Code::OK)
+        need(overlay, "overlay")?.with(|overlay| {
+            match self::durability(durability)? {
+                None => overlay.commit()?,
+                Some(durability) => overlay.commit_with(durability)?,
+            }
+            Ok(Code::OK)
+        })
     })
 }

@@ -1,12 +1,16 @@
-//! Many writes in one piece of memory, so that a caller crosses into the library once for all of them.
+//! Many entries in one piece of memory, so that a caller crosses into the library once for all of them: writes of a batch, and entries of a
+//! cursor.
 //!
-//! Each write has the length of its key and the length of its value, both as 32 bits in little-endian, and then key and value. A delete has
+//! Each entry has the length of its key and the length of its value, both as 32 bits in little-endian, and then key and value. A delete has
 //! the length 0xFFFFFFFF in place of the value's, and no value.
 
 use crate::failure::{Failure, Result};
+use crate::pointers::Buffer;
 
-/// The length that stands for a delete.
+/// The length that stands for a delete. No value is as long: the limit is 1 GiB.
 const DELETE: u32 = u32::MAX;
+/// Bytes of an entry in front of its key: two lengths.
+const HEAD_BYTES: usize = 8;
 
 /// The writes of a packed piece of memory. A delete has no value.
 pub struct Packed<'a> {
@@ -59,5 +63,51 @@ impl<'a> Iterator for Packed<'a> {
             self.at = self.all.len();
         }
         Some(write)
+    }
+}
+
+/// A buffer of the caller that fills with entries.
+#[derive(Debug)]
+pub struct Page {
+    buffer: Buffer,
+    count: usize,
+}
+
+impl Page {
+    /// # Errors
+    ///
+    /// As [`Buffer::new`].
+    pub fn new(buffer: *mut u8, capacity: usize) -> Result<Page> {
+        Ok(Page { buffer: Buffer::new(buffer, capacity)?, count: 0 })
+    }
+
+    /// Bytes that an entry takes.
+    #[inline]
+    pub fn bytes_of(key: &[u8], value: &[u8]) -> usize {
+        HEAD_BYTES + key.len() + value.len()
+    }
+
+    /// Adds an entry, if it fits. Returns whether it did.
+    #[inline]
+    pub fn add(&mut self, key: &[u8], value: &[u8]) -> bool {
+        if !self.buffer.has_room_for(Page::bytes_of(key, value)) {
+            return false;
+        }
+        self.buffer.add(&(key.len() as u32).to_le_bytes());
+        self.buffer.add(&(value.len() as u32).to_le_bytes());
+        self.buffer.add(key);
+        self.buffer.add(value);
+        self.count += 1;
+        true
+    }
+
+    /// Bytes of the entries.
+    pub fn bytes(&self) -> usize {
+        self.buffer.used()
+    }
+
+    /// Entries that were added.
+    pub fn count(&self) -> usize {
+        self.count
     }
 }

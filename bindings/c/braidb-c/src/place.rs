@@ -3,7 +3,7 @@
 use crate::code::Code;
 use crate::database::{Database, Shared, usable};
 use crate::failure::{Failure, Result};
-use crate::family::{Family, family_of};
+use crate::family::Family;
 use crate::snapshot::Snapshot;
 use braidb::stats::RangeEstimate;
 use braidb::{ColumnFamily, Durability, Iter, Salvage, Value};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Where a call reads or writes.
 pub struct Place<'a> {
     pub shared: &'a Arc<Shared>,
-    family: Option<&'a ColumnFamily>,
+    family: &'a ColumnFamily,
     snapshot: Option<&'a braidb::Snapshot>,
 }
 
@@ -38,114 +38,80 @@ impl<'a> Place<'a> {
             return Err(Failure::new(Code::FOREIGN, "the snapshot belongs to another database"));
         }
         let snapshot = snapshot.map(|snapshot| &snapshot.snapshot);
-        Ok(Place { shared, family: family_of(family), snapshot })
+        Ok(Place { shared, family: shared.family(family), snapshot })
     }
 
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<Value>> {
-        Ok(match (self.snapshot, self.family) {
-            (None, None) => self.shared.db.get(key),
-            (None, Some(family)) => family.get(key),
-            (Some(snapshot), None) => snapshot.get(key),
-            (Some(snapshot), Some(family)) => snapshot.get_in(family, key),
+        Ok(match self.snapshot {
+            None => self.family.get(key),
+            Some(snapshot) => snapshot.get_in(self.family, key),
         }?)
     }
 
     pub fn contains(&self, key: &[u8]) -> Result<bool> {
-        Ok(match (self.snapshot, self.family) {
-            (None, None) => self.shared.db.contains_key(key),
-            (None, Some(family)) => family.contains_key(key),
-            (Some(snapshot), None) => snapshot.contains_key(key),
-            (Some(snapshot), Some(family)) => snapshot.contains_key_in(family, key),
+        Ok(match self.snapshot {
+            None => self.family.contains_key(key),
+            Some(snapshot) => snapshot.contains_key_in(self.family, key),
         }?)
     }
 
     pub fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>> {
-        Ok(match (self.snapshot, self.family) {
-            (None, None) => self.shared.db.get_many(keys),
-            (None, Some(family)) => family.get_many(keys),
-            (Some(snapshot), None) => snapshot.get_many(keys),
-            (Some(snapshot), Some(family)) => snapshot.get_many_in(family, keys),
+        Ok(match self.snapshot {
+            None => self.family.get_many(keys),
+            Some(snapshot) => snapshot.get_many_in(self.family, keys),
         }?)
     }
 
     pub fn range(&self, lower: Option<&[u8]>, upper: Option<&[u8]>) -> Iter {
         let range = bounds(lower, upper);
-        match (self.snapshot, self.family) {
-            (None, None) => self.shared.db.range(range),
-            (None, Some(family)) => family.range(range),
-            (Some(snapshot), None) => snapshot.range(range),
-            (Some(snapshot), Some(family)) => snapshot.range_in(family, range),
+        match self.snapshot {
+            None => self.family.range(range),
+            Some(snapshot) => snapshot.range_in(self.family, range),
         }
     }
 
     pub fn salvage(&self, lower: Option<&[u8]>, upper: Option<&[u8]>) -> Salvage {
-        let range = bounds(lower, upper);
-        match self.family {
-            None => self.shared.db.salvage(range),
-            Some(family) => family.salvage(range),
-        }
+        self.family.salvage(bounds(lower, upper))
     }
 
     pub fn estimate(&self, lower: Option<&[u8]>, upper: Option<&[u8]>) -> Result<RangeEstimate> {
-        let range = bounds(lower, upper);
-        Ok(match self.family {
-            None => self.shared.db.estimate(range),
-            Some(family) => family.estimate(range),
-        }?)
+        Ok(self.family.estimate(bounds(lower, upper))?)
     }
 
     pub fn excise<'r>(
         &self,
         ranges: impl Iterator<Item = (Option<&'r [u8]>, Option<&'r [u8]>)>,
     ) -> Result<()> {
-        let ranges = ranges.map(|(lower, upper)| bounds(lower, upper));
-        Ok(match self.family {
-            None => self.shared.db.excise(ranges),
-            Some(family) => family.excise(ranges),
-        }?)
+        Ok(self.family.excise(ranges.map(|(lower, upper)| bounds(lower, upper)))?)
     }
 
     pub fn compact(&self, lower: Option<&[u8]>, upper: Option<&[u8]>) -> Result<()> {
-        let range = bounds(lower, upper);
-        Ok(match self.family {
-            None => self.shared.db.compact_range(range),
-            Some(family) => family.compact_range(range),
-        }?)
+        Ok(self.family.compact_range(bounds(lower, upper))?)
     }
 
     #[inline]
     pub fn put(&self, key: &[u8], value: &[u8], durability: Option<Durability>) -> Result<()> {
-        Ok(match (self.family, durability) {
-            (None, None) => self.shared.db.put(key, value),
-            (None, Some(durability)) => self.shared.db.put_with(key, value, durability),
-            (Some(family), None) => family.put(key, value),
-            (Some(family), Some(durability)) => family.put_with(key, value, durability),
+        Ok(match durability {
+            None => self.family.put(key, value),
+            Some(durability) => self.family.put_with(key, value, durability),
         }?)
     }
 
     pub fn delete(&self, key: &[u8], durability: Option<Durability>) -> Result<()> {
-        Ok(match (self.family, durability) {
-            (None, None) => self.shared.db.delete(key),
-            (None, Some(durability)) => self.shared.db.delete_with(key, durability),
-            (Some(family), None) => family.delete(key),
-            (Some(family), Some(durability)) => family.delete_with(key, durability),
+        Ok(match durability {
+            None => self.family.delete(key),
+            Some(durability) => self.family.delete_with(key, durability),
         }?)
     }
 
     /// Sets a key that is not there. Returns the value of a key that is.
     pub fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<Option<Value>> {
-        Ok(match self.family {
-            None => self.shared.db.put_if_absent(key, value),
-            Some(family) => family.put_if_absent(key, value),
-        }?)
+        Ok(self.family.put_if_absent(key, value)?)
     }
 
     /// Sets a key to `new` if its value is `old`. `None` is an absent key.
     pub fn compare_and_swap(&self, key: &[u8], old: Option<&[u8]>, new: Option<&[u8]>) -> Result<bool> {
-        Ok(match self.family {
-            None => self.shared.db.compare_and_swap(key, old, new),
-            Some(family) => family.compare_and_swap(key, old, new),
-        }?)
+        Ok(self.family.compare_and_swap(key, old, new)?)
     }
 }

@@ -2,14 +2,14 @@
 
 use crate::code::Code;
 use crate::database::{Database, durability};
+use crate::failure::Result;
 use crate::family::Family;
 use crate::guard::{ErrorOut, guard};
 use crate::place::Place;
-use crate::pointers::{Block, Out, Slice, elements, out, places};
+use crate::pointers::{Block, Out, Slice, elements, need, out, places};
 use crate::snapshot::Snapshot;
-use crate::value::{ValueHandle, copy_value, give_value};
+use crate::value::{ValueHandle, answer_copy, answer_value, give_value};
 use std::ffi::c_void;
-use std::mem::MaybeUninit;
 use std::ptr;
 
 #[unsafe(no_mangle)]
@@ -80,8 +80,7 @@ pub extern "C" fn braidb_get(
     err: ErrorOut<'_>,
 ) -> Code {
     guard("braidb_get", err, || {
-        let value = out(value, "value", ptr::null_mut())?;
-        Ok(give_value(Place::new(db, family, snapshot)?.get(key.bytes("key")?)?, value))
+        answer_value(value, || Place::new(db, family, snapshot)?.get(key.bytes("key")?))
     })
 }
 
@@ -97,8 +96,7 @@ pub extern "C" fn braidb_get_into(
     err: ErrorOut<'_>,
 ) -> Code {
     guard("braidb_get_into", err, || {
-        let len = out(len, "len", 0)?;
-        copy_value(Place::new(db, family, snapshot)?.get(key.bytes("key")?)?, buffer, capacity, len)
+        answer_copy(buffer, capacity, len, || Place::new(db, family, snapshot)?.get(key.bytes("key")?))
     })
 }
 
@@ -111,8 +109,7 @@ pub extern "C" fn braidb_contains(
     err: ErrorOut<'_>,
 ) -> Code {
     guard("braidb_contains", err, || {
-        let is_there = Place::new(db, family, snapshot)?.contains(key.bytes("key")?)?;
-        Ok(if is_there { Code::OK } else { Code::NOT_FOUND })
+        Ok(Code::found(Place::new(db, family, snapshot)?.contains(key.bytes("key")?)?))
     })
 }
 
@@ -123,29 +120,33 @@ pub extern "C" fn braidb_get_many(
     snapshot: Option<&Snapshot>,
     keys: *const Slice,
     count: usize,
-    values: *mut MaybeUninit<Slice>,
+    values: *mut Slice,
     memory: Out<'_, *mut c_void>,
     err: ErrorOut<'_>,
 ) -> Code {
     guard("braidb_get_many", err, || {
-        let memory = out(memory, "memory", ptr::null_mut())?;
-        let values = places(values, count, "values")?;
-        for value in values.iter_mut() {
-            value.write(Slice::NONE);
-        }
-        let keys = elements(keys, count, "keys")?;
-        let keys: Result<Vec<&[u8]>, _> = keys.iter().map(|key| key.bytes("a key")).collect();
-        let found = Place::new(db, family, snapshot)?.get_many(&keys?)?;
-        let bytes: usize = found.iter().flatten().map(|value| value.len()).sum();
-        let mut block = Block::new(bytes);
+        let memory = memory.neutral(ptr::null_mut());
+        // Copied before the places of the values are written: the caller may pass one array for both.
+        let keys = elements(keys, count, "keys").map(<[Slice]>::to_vec);
+        let values = places(values, count, "values", Slice::NONE)?;
+        let (keys, memory) = (keys?, need(memory, "memory")?);
+        let keys = keys.iter().map(|key| key.bytes("a key")).collect::<Result<Vec<&[u8]>>>()?;
+        let found = Place::new(db, family, snapshot)?.get_many(&keys)?;
+        let mut block = Block::new(found.iter().flatten().map(|value| value.len()).sum());
         let mut end = 0;
+        for value in found.iter().flatten() {
+            block.put(end, value);
+            end += value.len();
+        }
+        // Nothing can fail from here on, so the places lead into the block only if the caller gets it.
+        let mut next = block.give();
+        *memory = next.cast();
         for (value, place) in found.iter().zip(values) {
             if let Some(value) = value {
-                place.write(Slice::new(block.put(end, value), value.len()));
-                end += value.len();
+                *place = Slice::new(next, value.len());
+                next = next.wrapping_add(value.len());
             }
         }
-        *memory = block.give().cast();
         Ok(Code::OK)
     })
 }
@@ -160,9 +161,12 @@ pub extern "C" fn braidb_put_if_absent(
     err: ErrorOut<'_>,
 ) -> Code {
     guard("braidb_put_if_absent", err, || {
-        let present = out(present, "present", ptr::null_mut())?;
+        let present = present.neutral(ptr::null_mut());
         let place = Place::new(db, family, None)?;
-        give_value(place.put_if_absent(key.bytes("key")?, value.bytes("value")?)?, present);
+        let found = place.put_if_absent(key.bytes("key")?, value.bytes("value")?)?;
+        if let Some(present) = present {
+            give_value(found, present);
+        }
         Ok(Code::OK)
     })
 }

@@ -1,4 +1,4 @@
-//! Arguments and results as C has them: bytes with a length, texts, places for results, and memory of `malloc`.
+//! Arguments and results as C has them: bytes with a length, texts, places and buffers for results, and memory of `malloc`.
 //!
 //! # Why the unsafe code is sound
 //!
@@ -7,18 +7,44 @@
 
 use crate::failure::{Failure, Result};
 use std::ffi::{CStr, OsStr, c_char};
+use std::marker::PhantomData;
 use std::mem::{self, MaybeUninit};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
 use std::slice;
 
-/// A place for a result, which may hold anything before. `None` is NULL.
-pub type Out<'a, T> = Option<&'a mut MaybeUninit<T>>;
+/// A place for a result, which may hold anything before, or NULL.
+///
+/// A pointer, and no reference, until there is something to write. So a callback of the call may pass the same place for its own errors.
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct Out<'a, T>(*mut T, PhantomData<&'a mut MaybeUninit<T>>);
+
+impl<'a, T> Out<'a, T> {
+    /// Writes a value to the place, if there is one.
+    #[inline]
+    pub fn put(self, value: impl FnOnce() -> T) {
+        if !self.0.is_null() {
+            let value = value();
+            // SAFETY: the caller promises room for a `T`, and nothing reads what was there.
+            unsafe { self.0.write(value) };
+        }
+    }
+
+    /// The place, if there is one. It holds `neutral` until there is a result, and after an error.
+    #[inline]
+    pub fn neutral(self, neutral: T) -> Option<&'a mut T> {
+        // SAFETY: the caller promises room for a `T`, which nothing else uses during the call. It may hold anything: nothing reads it.
+        let place = unsafe { self.0.cast::<MaybeUninit<T>>().as_mut() };
+        place.map(|place| place.write(neutral))
+    }
+}
 
 /// A place that the function needs. It holds `neutral` until there is a result, and after an error.
+#[inline]
 pub fn out<'a, T>(place: Out<'a, T>, what: &'static str, neutral: T) -> Result<&'a mut T> {
-    place.map(|place| place.write(neutral)).ok_or_else(|| Failure::null(what))
+    need(place.neutral(neutral), what)
 }
 
 /// A handle that the function needs.
@@ -102,17 +128,22 @@ pub fn elements<'a, T>(first: *const T, count: usize, what: &'static str) -> Res
     Ok(unsafe { slice::from_raw_parts(first, count) })
 }
 
-/// The places of an array for results.
-pub fn places<'a, T>(
-    first: *mut MaybeUninit<T>,
+/// The places of an array for results. Each holds `neutral` until there is a result, and after an error.
+pub fn places<'a, T: Copy>(
+    first: *mut T,
     count: usize,
     what: &'static str,
-) -> Result<&'a mut [MaybeUninit<T>]> {
+    neutral: T,
+) -> Result<&'a mut [T]> {
     check_array::<T>(first.is_null(), count, what)?;
     if count == 0 {
         return Ok(&mut []);
     }
-    // SAFETY: the caller promises `count` places, which nothing else uses during the call. They may hold anything: nothing reads them.
+    for index in 0..count {
+        // SAFETY: the caller promises `count` places. They may hold anything: nothing reads them before they are written.
+        unsafe { first.add(index).write(neutral) };
+    }
+    // SAFETY: all places were written. The caller promises that nothing else uses them during the call.
     Ok(unsafe { slice::from_raw_parts_mut(first, count) })
 }
 
@@ -192,19 +223,48 @@ pub fn give_text(text: &str) -> *mut c_char {
     block.give().cast()
 }
 
-/// Copies bytes into a buffer of the caller.
-///
-/// # Errors
-///
-/// The buffer is NULL, and there is something to copy.
-pub fn copy_out(bytes: &[u8], buffer: *mut u8) -> Result<()> {
-    if bytes.is_empty() {
-        return Ok(());
+/// A buffer of the caller, which fills from its beginning.
+#[derive(Debug)]
+pub struct Buffer {
+    first: *mut u8,
+    capacity: usize,
+    used: usize,
+}
+
+impl Buffer {
+    /// # Errors
+    ///
+    /// The buffer is NULL although it has a capacity.
+    pub fn new(first: *mut u8, capacity: usize) -> Result<Buffer> {
+        if first.is_null() && capacity > 0 {
+            return Err(Failure::null("buffer"));
+        }
+        Ok(Buffer { first, capacity, used: 0 })
     }
-    if buffer.is_null() {
-        return Err(Failure::null("buffer"));
+
+    /// Bytes that are in the buffer.
+    pub fn used(&self) -> usize {
+        self.used
     }
-    // SAFETY: the caller promises a buffer of its capacity, which is no smaller than the length, apart from all memory of the library.
-    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), buffer, bytes.len()) };
-    Ok(())
+
+    #[inline]
+    pub fn has_room_for(&self, bytes: usize) -> bool {
+        bytes <= self.capacity - self.used
+    }
+
+    /// Copies `part` behind what is in the buffer.
+    ///
+    /// # Panics
+    ///
+    /// If the part does not fit.
+    #[inline]
+    pub fn add(&mut self, part: &[u8]) {
+        assert!(self.has_room_for(part.len()), "{} bytes do not fit behind {}", part.len(), self.used);
+        if part.is_empty() {
+            return;
+        }
+        // SAFETY: the caller promises `capacity` bytes, apart from all memory of the library. The part ends within them.
+        unsafe { ptr::copy_nonoverlapping(part.as_ptr(), self.first.add(self.used), part.len()) };
+        self.used += part.len();
+    }
 }

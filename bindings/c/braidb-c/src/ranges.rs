@@ -2,7 +2,7 @@
 
 use crate::code::Code;
 use crate::database::Database;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::family::Family;
 use crate::guard::{ErrorOut, guard};
 use crate::place::Place;
@@ -23,6 +23,17 @@ impl Range {
     pub fn bounds(&self) -> Result<Ends<'_>> {
         Ok((self.lower.bound("lower")?, self.upper.bound("upper")?))
     }
+
+    /// The bounds of a range to take away. Refuses a range with neither: it is what an array of zeros has, or two empty texts of C++.
+    fn bounds_to_excise(&self) -> Result<Ends<'_>> {
+        match self.bounds()? {
+            (None, None) => Err(Failure::invalid(
+                "a range has neither bound, so it would take the whole family away; if that is wanted, pass the empty key as `lower`: a \
+                 pointer that is not NULL, with the length 0",
+            )),
+            ends => Ok(ends),
+        }
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -35,9 +46,8 @@ pub extern "C" fn braidb_excise(
 ) -> Code {
     guard("braidb_excise", err, || {
         let place = Place::new(db, family, None)?;
-        let ranges =
-            elements(ranges, count, "ranges")?.iter().map(Range::bounds).collect::<Result<Vec<_>>>()?;
-        place.excise(ranges.into_iter())?;
+        let ranges = elements(ranges, count, "ranges")?.iter().map(Range::bounds_to_excise);
+        place.excise(ranges.collect::<Result<Vec<Ends<'_>>>>()?.into_iter())?;
         Ok(Code::OK)
     })
 }

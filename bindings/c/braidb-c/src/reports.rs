@@ -1,10 +1,19 @@
 //! What the database reports, as JSON. Names are those of the fields in `braidb::stats`.
 
+use crate::pointers::give_text;
 use braidb::stats::{
     CheckpointReport, Cut, FamilyStats, LevelStats, LogStats, RecoveryReport, Stats, TierStats, VerifyReport,
 };
 use serde_json::{Map, Value, json};
+use std::ffi::c_char;
 use std::path::Path;
+
+/// Gives the caller the text of a report, if the caller wants it.
+pub fn give_json(json: Option<&mut *mut c_char>, text: impl FnOnce() -> String) {
+    if let Some(json) = json {
+        *json = give_text(&text());
+    }
+}
 
 /// A path as text. Bytes that are no UTF-8 are replaced.
 fn text(path: &Path) -> String {

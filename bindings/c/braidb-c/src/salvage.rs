@@ -5,9 +5,9 @@ use crate::database::Database;
 use crate::failure::{Failure, without_nul};
 use crate::family::Family;
 use crate::guard::{ErrorOut, guard};
-use crate::overlay::OnEntry;
 use crate::place::Place;
 use crate::pointers::{Slice, need};
+use crate::staged::OnEntry;
 use braidb::Salvaged;
 use braidb::stats::DamagedRange;
 use std::ffi::{c_char, c_int, c_void};
@@ -24,7 +24,7 @@ pub struct Hole {
 }
 
 /// What [`braidb_salvage`] calls for a range that is lost. Anything but 0 ends the salvage.
-type OnHole = Option<extern "C" fn(*mut c_void, &Hole) -> c_int>;
+type OnHole = Option<extern "C-unwind" fn(*mut c_void, &Hole) -> c_int>;
 
 fn show(hole: &DamagedRange, on_hole: impl Fn(&Hole) -> c_int) -> c_int {
     let (path, what) = (without_nul(hole.path.as_os_str().as_bytes()), without_nul(hole.what.as_bytes()));

@@ -4,14 +4,14 @@ use crate::code::Code;
 use crate::database::{Database, usable};
 use crate::failure::Result;
 use crate::guard::{ErrorOut, guard};
-use crate::pointers::{Out, Text, elements, give_text};
-use crate::reports;
+use crate::pointers::{Out, Text, elements};
+use crate::reports::{self, give_json};
 use std::ffi::{c_char, c_void};
 use std::path::Path;
 use std::ptr;
 
 /// What [`braidb_evacuate`] calls, with the context and the bytes that are left.
-type OnProgress = Option<extern "C" fn(*mut c_void, u64)>;
+type OnProgress = Option<extern "C-unwind" fn(*mut c_void, u64)>;
 
 /// `braidb_tier_copy_t`.
 #[repr(C)]
@@ -50,14 +50,12 @@ pub extern "C" fn braidb_checkpoint_to(
     err: ErrorOut<'_>,
 ) -> Code {
     guard("braidb_checkpoint_to", err, || {
-        let json = json.map(|json| json.write(ptr::null_mut()));
+        let json = json.neutral(ptr::null_mut());
         let tiers = elements(tiers, count, "tiers")?;
         let pairs: Result<Vec<(&Path, &Path)>> =
             tiers.iter().map(|tier| Ok((tier.from.path("from")?, tier.to.path("to")?))).collect();
         let report = usable(db)?.db.checkpoint_to(dir.path("dir")?, &pairs?)?;
-        if let Some(json) = json {
-            *json = give_text(&reports::checkpoint(&report));
-        }
+        give_json(json, || reports::checkpoint(&report));
         Ok(Code::OK)
     })
 }

@@ -3,16 +3,20 @@
 use crate::code::Code;
 use crate::database::{Database, Shared, durability, usable};
 use crate::failure::{Failure, Result};
-use crate::family::{Family, family_of};
+use crate::family::Family;
 use crate::guard::{ErrorOut, guard, quiet};
-use crate::overlay::{OnEntry, visit};
-use crate::place::bounds;
 use crate::pointers::{Out, Slice, give, need, out};
-use crate::value::{ValueHandle, copy_value, give_value};
-use braidb::Value;
+use crate::staged::{self, Handle, OnEntry};
+use crate::value::ValueHandle;
+use std::cell::RefCell;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, TryLockError};
+
+thread_local! {
+    /// The handles of the transactions that calls of this thread use now, the innermost call last: a scan calls back, and the callback calls.
+    static IN_USE: RefCell<Vec<*const Transaction>> = const { RefCell::new(Vec::new()) };
+}
 
 /// `braidb_txn_t`.
 pub struct Transaction {
@@ -22,9 +26,31 @@ pub struct Transaction {
     running: RwLock<Option<braidb::Transaction>>,
 }
 
-impl Transaction {
-    /// Calls the running transaction. A call does not wait for a thread that ends the transaction: that thread may itself wait for a scan
-    /// whose callback makes this call.
+/// Notes a call with a transaction until it is dropped.
+struct InUse;
+
+impl InUse {
+    fn begin(txn: &Transaction) -> InUse {
+        IN_USE.with_borrow_mut(|in_use| in_use.push(ptr::from_ref(txn)));
+        InUse
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        IN_USE.with_borrow_mut(Vec::pop);
+    }
+}
+
+impl Handle for Transaction {
+    const NAME: &'static str = "txn";
+    type Staged = braidb::Transaction;
+
+    fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// A call does not wait for a thread that ends the transaction: this thread may itself wait for a scan whose callback makes the call.
     fn with<T>(&self, call: impl FnOnce(&braidb::Transaction) -> Result<T>) -> Result<T> {
         self.shared.check()?;
         let running: RwLockReadGuard<'_, _> = match self.running.try_read() {
@@ -32,22 +58,21 @@ impl Transaction {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return Err(ended()),
         };
+        let _in_use = InUse::begin(self);
         call(running.as_ref().ok_or_else(ended)?)
     }
+}
 
-    /// Ends the transaction, once no thread uses it.
+impl Transaction {
+    /// Ends the transaction, once no other thread uses it. Refuses the callback of a scan: the scan would wait for itself.
     fn take(&self) -> Result<braidb::Transaction> {
         self.shared.check()?;
+        if IN_USE.with_borrow(|in_use| in_use.contains(&ptr::from_ref(self))) {
+            return Err(Failure::invalid(
+                "a scan of the transaction calls back; end the transaction when the scan has returned",
+            ));
+        }
         self.running.write().unwrap_or_else(PoisonError::into_inner).take().ok_or_else(ended)
-    }
-
-    fn get(&self, family: Option<&Family>, key: &[u8]) -> Result<Option<Value>> {
-        self.with(|running| {
-            Ok(match family_of(family) {
-                None => running.get(key),
-                Some(family) => running.get_in(family, key),
-            }?)
-        })
     }
 }
 
@@ -83,16 +108,7 @@ pub extern "C" fn braidb_txn_put(
     value: Slice,
     err: ErrorOut<'_>,
 ) -> Code {
-    guard("braidb_txn_put", err, || {
-        let (key, value) = (key.bytes("key")?, value.bytes("value")?);
-        need(txn, "txn")?.with(|running| {
-            match family_of(family) {
-                None => running.put(key, value),
-                Some(family) => running.put_in(family, key, value),
-            }?;
-            Ok(Code::OK)
-        })
-    })
+    guard("braidb_txn_put", err, || staged::set(txn, family, key, Some(value)))
 }
 
 #[unsafe(no_mangle)]
@@ -102,16 +118,7 @@ pub extern "C" fn braidb_txn_delete(
     key: Slice,
     err: ErrorOut<'_>,
 ) -> Code {
-    guard("braidb_txn_delete", err, || {
-        let key = key.bytes("key")?;
-        need(txn, "txn")?.with(|running| {
-            match family_of(family) {
-                None => running.delete(key),
-                Some(family) => running.delete_in(family, key),
-            }?;
-            Ok(Code::OK)
-        })
-    })
+    guard("braidb_txn_delete", err, || staged::set(txn, family, key, None))
 }
 
 #[unsafe(no_mangle)]
@@ -122,10 +129,7 @@ pub extern "C" fn braidb_txn_get(
     value: Out<'_, *mut ValueHandle>,
     err: ErrorOut<'_>,
 ) -> Code {
-    guard("braidb_txn_get", err, || {
-        let value = out(value, "value", ptr::null_mut())?;
-        Ok(give_value(need(txn, "txn")?.get(family, key.bytes("key")?)?, value))
-    })
+    guard("braidb_txn_get", err, || staged::get(txn, family, key, value))
 }
 
 #[unsafe(no_mangle)]
@@ -138,10 +142,7 @@ pub extern "C" fn braidb_txn_get_into(
     len: Out<'_, usize>,
     err: ErrorOut<'_>,
 ) -> Code {
-    guard("braidb_txn_get_into", err, || {
-        let len = out(len, "len", 0)?;
-        copy_value(need(txn, "txn")?.get(family, key.bytes("key")?)?, buffer, capacity, len)
-    })
+    guard("braidb_txn_get_into", err, || staged::get_into(txn, family, key, buffer, capacity, len))
 }
 
 #[unsafe(no_mangle)]
@@ -151,16 +152,7 @@ pub extern "C" fn braidb_txn_contains(
     key: Slice,
     err: ErrorOut<'_>,
 ) -> Code {
-    guard("braidb_txn_contains", err, || {
-        let key = key.bytes("key")?;
-        let is_there = need(txn, "txn")?.with(|running| {
-            Ok(match family_of(family) {
-                None => running.contains_key(key),
-                Some(family) => running.contains_key_in(family, key),
-            }?)
-        });
-        Ok(if is_there? { Code::OK } else { Code::NOT_FOUND })
-    })
+    guard("braidb_txn_contains", err, || staged::contains(txn, family, key))
 }
 
 #[unsafe(no_mangle)]
@@ -174,17 +166,7 @@ pub extern "C" fn braidb_txn_scan(
     context: *mut c_void,
     err: ErrorOut<'_>,
 ) -> Code {
-    guard("braidb_txn_scan", err, || {
-        let on_entry = need(on_entry, "on_entry")?;
-        let range = bounds(lower.bound("lower")?, upper.bound("upper")?);
-        need(txn, "txn")?.with(|running| {
-            let entries = match family_of(family) {
-                None => running.range(range),
-                Some(family) => running.range_in(family, range),
-            };
-            visit(entries, is_backward != 0, |key, value| on_entry(context, key, value))
-        })
-    })
+    guard("braidb_txn_scan", err, || staged::scan(txn, family, lower, upper, is_backward, on_entry, context))
 }
 
 #[unsafe(no_mangle)]

@@ -3,7 +3,7 @@
 use crate::code::Code;
 use crate::failure::Result;
 use crate::guard::quiet;
-use crate::pointers::{copy_out, give};
+use crate::pointers::{Buffer, Out, give, out};
 use braidb::Value;
 use std::ptr;
 
@@ -11,7 +11,7 @@ use std::ptr;
 #[derive(Debug)]
 pub struct ValueHandle(Value);
 
-/// Gives the caller a handle of a value, if one was found.
+/// Writes a handle of a value to its place, if one was found.
 #[inline]
 pub fn give_value(found: Option<Value>, place: &mut *mut ValueHandle) -> Code {
     let Some(value) = found else { return Code::NOT_FOUND };
@@ -19,14 +19,32 @@ pub fn give_value(found: Option<Value>, place: &mut *mut ValueHandle) -> Code {
     Code::OK
 }
 
-/// Copies a value into a buffer of `capacity` bytes, if one was found and fits. `len` becomes its length.
-pub fn copy_value(found: Option<Value>, buffer: *mut u8, capacity: usize, len: &mut usize) -> Result<Code> {
-    let Some(value) = found else { return Ok(Code::NOT_FOUND) };
+/// Gives the caller a handle of the value that `find` finds.
+#[inline]
+pub fn answer_value(
+    place: Out<'_, *mut ValueHandle>,
+    find: impl FnOnce() -> Result<Option<Value>>,
+) -> Result<Code> {
+    let place = out(place, "value", ptr::null_mut())?;
+    Ok(give_value(find()?, place))
+}
+
+/// Copies the value that `find` finds into a buffer of `capacity` bytes, if it fits. `len` becomes its length.
+#[inline]
+pub fn answer_copy(
+    buffer: *mut u8,
+    capacity: usize,
+    len: Out<'_, usize>,
+    find: impl FnOnce() -> Result<Option<Value>>,
+) -> Result<Code> {
+    let len = out(len, "len", 0)?;
+    let mut buffer = Buffer::new(buffer, capacity)?;
+    let Some(value) = find()? else { return Ok(Code::NOT_FOUND) };
     *len = value.len();
-    if value.len() > capacity {
+    if !buffer.has_room_for(value.len()) {
         return Ok(Code::SHORT_BUFFER);
     }
-    copy_out(&value, buffer)?;
+    buffer.add(&value);
     Ok(Code::OK)
 }
 
