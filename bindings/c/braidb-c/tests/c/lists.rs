@@ -62,7 +62,7 @@ fn numbers(text: &str, prefix: &str) -> BTreeSet<(String, i32)> {
         let is_name = name
             .chars()
             .all(|letter| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_');
-        (is_name && !name.starts_with("DURABILITY_")).then_some((name.to_owned(), digits.parse().ok()?))
+        is_name.then_some((name.to_owned(), digits.parse().ok()?))
     });
     lines.collect()
 }
@@ -71,7 +71,63 @@ fn numbers(text: &str, prefix: &str) -> BTreeSet<(String, i32)> {
 fn codes_are_those_of_the_header() {
     let codes = numbers(&read(bindings().join("braidb-c/src/code.rs")), "");
     assert!(codes.len() > 20, "{codes:?}");
-    assert_eq!(codes, numbers(&header(), "BRAIDB_"), "in code.rs (left) and in the header (right)");
+    let mut declared = numbers(&header(), "BRAIDB_");
+    declared.retain(|(name, _)| !name.starts_with("DURABILITY_"));
+    assert_eq!(codes, declared, "in code.rs (left) and in the header (right)");
+}
+
+#[test]
+fn durabilities_are_those_of_the_header() {
+    let source = read(bindings().join("braidb-c/src/database.rs"));
+    let arms = source.lines().filter_map(|line| {
+        let (number, durability) = line.trim().strip_suffix(",")?.split_once(" => Ok(")?;
+        let name =
+            durability.strip_prefix("Some(Durability::").map_or("DEFAULT", |name| name.trim_end_matches(')'));
+        Some((name.to_uppercase(), number.parse().ok()?))
+    });
+    let arms: BTreeSet<(String, i32)> = arms.collect();
+    assert_eq!(arms.len(), 4, "{arms:?}");
+    assert_eq!(
+        arms,
+        numbers(&header(), "BRAIDB_DURABILITY_"),
+        "in database.rs (left) and in the header (right)"
+    );
+}
+
+/// The version of the functions stands in the header, in the library, and in the name of the shared library.
+#[test]
+fn versions_of_the_library_agree() {
+    let header = header();
+    let version = header.lines().find_map(|line| line.strip_prefix("#define BRAIDB_ABI_VERSION "));
+    let version = version.expect("the header has a version");
+    let library = read(bindings().join("braidb-c/src/library.rs"));
+    assert!(
+        library.contains(&format!("const ABI_VERSION: u32 = {version};")),
+        "library.rs has another version"
+    );
+    for file in ["braidb-c/build.rs", "braidb-c/Cargo.toml", "install.sh", "../../docs/c.md"] {
+        let text = read(bindings().join(file));
+        let mut names = text.split("libbraidb.so.").skip(1).peekable();
+        assert!(names.peek().is_some(), "{file} does not name the library");
+        for rest in names {
+            let number: String = rest.chars().take_while(char::is_ascii_digit).collect();
+            assert_eq!(number, version, "{file}");
+        }
+    }
+}
+
+/// What the linker noted in the shared library: its name, and that it stays loaded.
+#[test]
+fn the_library_has_its_name_and_stays_loaded() {
+    let library = prefix().join("lib/libbraidb.so");
+    let Ok(output) = Command::new("readelf").arg("-d").arg(&library).output() else {
+        return tools::leave_out("dynamic section", "there is no `readelf`");
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let section = String::from_utf8_lossy(&output.stdout);
+    let file = library.read_link().expect("it is a link").display().to_string();
+    assert!(section.contains(&format!("soname: [{file}]")), "{section}");
+    assert!(section.contains("NODELETE"), "{section}");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Each function takes and returns in Rust what the header declares. The header is written by hand, and no compiler compares the two.
+//! Functions, callbacks and structures have in Rust the types that the header declares. The header is written by hand, and no compiler
+//! compares the two.
 
 use crate::tools::{bindings, read};
 use std::collections::BTreeMap;
@@ -25,9 +26,9 @@ fn c_type(rust: &str) -> String {
     let pointers = [
         ("Option<&mut ", ">"),
         ("Option<&", ">"),
+        ("&", ""),
         ("Option<Box<", ">>"),
         ("Out<'_, ", ">"),
-        ("*mut MaybeUninit<", ">"),
         ("*mut ", ""),
         ("*const ", ""),
     ];
@@ -52,6 +53,7 @@ fn c_type(rust: &str) -> String {
         "Range" => "braidb_range_t",
         "Estimate" => "braidb_estimate_t",
         "TierCopy" => "braidb_tier_copy_t",
+        "Hole" => "braidb_hole_t",
         "OnPut" => "braidb_put_callback",
         "OnDelete" => "braidb_delete_callback",
         "OnEntry" => "braidb_entry_callback",
@@ -63,6 +65,7 @@ fn c_type(rust: &str) -> String {
         "u64" => "uint64_t",
         "usize" => "size_t",
         "f64" => "double",
+        "c_int" => "int",
         "c_char" => "char",
         "u8" | "c_void" => "void",
         _ => panic!("signatures.rs does not know which type of C {rust} is"),
@@ -81,11 +84,24 @@ fn arguments(text: &str) -> impl Iterator<Item = &str> {
     text.split(is_end).map(str::trim).filter(|argument| !argument.is_empty())
 }
 
+/// Whether a letter may stand in a name of C.
+fn is_name(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || letter == '_'
+}
+
+/// The texts of the sources.
+fn sources() -> impl Iterator<Item = String> {
+    let files = fs::read_dir(bindings().join("braidb-c/src")).expect("there are sources");
+    files.map(|file| read(file.expect("a directory can be read").path()))
+}
+
+fn header() -> String {
+    read(bindings().join("include/braidb.h"))
+}
+
 fn of_sources() -> BTreeMap<String, Signature> {
     let mut functions = BTreeMap::new();
-    let files = fs::read_dir(bindings().join("braidb-c/src")).expect("there are sources");
-    for file in files {
-        let source = read(file.expect("a directory can be read").path());
+    for source in sources() {
         for function in source.split("pub extern \"C\" fn ").skip(1) {
             let (name, rest) = function.split_once('(').expect("a function has arguments");
             let (taken, rest) = rest.split_once(')').expect("they end");
@@ -102,8 +118,7 @@ fn of_sources() -> BTreeMap<String, Signature> {
 }
 
 fn of_header() -> BTreeMap<String, Signature> {
-    let header = read(bindings().join("include/braidb.h"));
-    let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let header = header();
     let declared = header.split("\nBRAIDB_API ").skip(1).map(|rest| {
         let (head, rest) = rest.split_once('(').expect("a function has arguments");
         let (taken, _) = rest.split_once(')').expect("they end");
@@ -127,4 +142,72 @@ fn functions_have_the_types_that_the_header_declares() {
         );
     }
     assert_eq!(sources.len(), header.len());
+}
+
+/// The callbacks of the sources, by their names in C.
+fn callbacks_of_sources() -> BTreeMap<String, Signature> {
+    let mut callbacks = BTreeMap::new();
+    for source in sources() {
+        for callback in source.split("type On").skip(1) {
+            let (name, rest) =
+                callback.split_once(" = Option<extern \"C-unwind\" fn(").expect("a callback may unwind");
+            let (taken, rest) = rest.split_once(')').expect("arguments end");
+            let (result, _) = rest.split_once(">;").expect("a type ends");
+            let result = result.strip_prefix(" -> ").map_or_else(|| "void".to_owned(), c_type);
+            callbacks.insert(c_type(&format!("On{name}")), (arguments(taken).map(c_type).collect(), result));
+        }
+    }
+    callbacks
+}
+
+#[test]
+fn callbacks_have_the_types_that_the_header_declares() {
+    let header = header();
+    let declared = header.lines().filter_map(|line| {
+        let (result, rest) = line.strip_prefix("typedef ")?.split_once(" (*")?;
+        let (name, rest) = rest.split_once(")(").expect("a callback has arguments");
+        let (taken, _) = rest.split_once(')').expect("they end");
+        let taken = arguments(taken).map(|argument| plain(argument.trim_end_matches(is_name)));
+        Some((name.to_owned(), (taken.collect(), plain(result))))
+    });
+    let declared: BTreeMap<String, Signature> = declared.collect();
+    assert_eq!(declared.len(), 5, "{declared:?}");
+    assert_eq!(callbacks_of_sources(), declared, "in the sources (left) and in the header (right)");
+}
+
+/// The structures of the sources that C sees, by their names in C: the types and the names of their fields.
+fn structures_of_sources() -> BTreeMap<String, Vec<(String, String)>> {
+    let mut structures = BTreeMap::new();
+    for source in sources() {
+        for rest in source.split("#[repr(C)]").skip(1) {
+            let (_, rest) = rest.split_once("pub struct ").expect("a structure has a name");
+            let (name, rest) = rest.split_once(" {\n").expect("it has fields");
+            let (fields, _) = rest.split_once("\n}").expect("they end");
+            let fields = fields.lines().map(|line| {
+                let (name, rust) =
+                    line.trim().trim_end_matches(',').split_once(": ").expect("a field has a type");
+                (c_type(rust), name.to_owned())
+            });
+            structures.insert(c_type(name), fields.collect());
+        }
+    }
+    structures
+}
+
+#[test]
+fn structures_have_the_fields_that_the_header_declares() {
+    let header = header();
+    let declared = header.split("\ntypedef struct {\n").skip(1).map(|rest| {
+        let (fields, rest) = rest.split_once("\n} ").expect("a structure ends");
+        let (name, _) = rest.split_once(';').expect("it has a name");
+        let fields = fields.lines().map(|line| {
+            let (field, _) = line.trim().split_once(';').expect("a field ends");
+            let c = field.trim_end_matches(is_name);
+            (plain(c), field[c.len()..].to_owned())
+        });
+        (name.to_owned(), fields.collect())
+    });
+    let declared: BTreeMap<String, Vec<(String, String)>> = declared.collect();
+    assert_eq!(declared.len(), 5, "{declared:?}");
+    assert_eq!(structures_of_sources(), declared, "in the sources (left) and in the header (right)");
 }
