@@ -81,6 +81,7 @@ static const char *const SETTINGS[][2] = {
     {"fast_bytes", "none"},
     {"fast_share", "50"},
     {"filter_bits_per_key", "10"},
+    {"memory_limit", "none"},
     {"memtable_bytes", "8388608"},
     {"merge_bytes_per_second", "none"},
     {"open_damaged", "false"},

@@ -72,6 +72,7 @@ pub fn set(options: Options, text: &str) -> Outcome<Options> {
         has_log_table_percent "log_tables" | "log_table_percent" => tune!(options, log_table_percent, number(name, value)?);
         has_manifest_bytes "manifest_bytes" => tune!(options, manifest_bytes, number(name, value)?);
         has_max_runs_per_guard "runs" | "max_runs_per_guard" => tune!(options, max_runs_per_guard, number(name, value)?);
+        has_memory_limit "memory_limit" => Ok(options.memory_limit(number_or_none(name, value)?));
         has_memory_policy "memory" | "memory_policy" => tune!(options, memory_policy, memory_policy(value)?);
         has_memtable_bytes "memtable_bytes" => Ok(options.memtable_bytes(number(name, value)?));
         has_merge_bytes_per_second "merge_bytes_per_second" => Ok(options.merge_bytes_per_second(Some(number(name, value)?)));
@@ -90,7 +91,7 @@ fn number<T: FromStr>(name: &str, value: &str) -> Outcome<T> {
     value.parse().map_err(|_| format!("{name}={value}: {value} is no number that the option takes").into())
 }
 
-#[cfg(any(has_gap_entries, has_separation_threshold))]
+#[cfg(any(has_gap_entries, has_memory_limit, has_separation_threshold))]
 fn number_or_none<T: FromStr>(name: &str, value: &str) -> Outcome<Option<T>> {
     if value == "none" { Ok(None) } else { number(name, value).map(Some) }
 }

@@ -40,6 +40,7 @@ settings! {
     "fast_bytes" => |options, value| options.fast_bytes(value.number_or_none()?);
     "fast_share" => |options, value| options.fast_share(value.number()?);
     "filter_bits_per_key" => |options, value| options.filter_bits_per_key(value.number()?);
+    "memory_limit" => |options, value| options.memory_limit(value.number_or_none()?);
     "memtable_bytes" => |options, value| options.memtable_bytes(value.number()?);
     "merge_bytes_per_second" => |options, value| options.merge_bytes_per_second(value.number_or_none()?);
     "open_damaged" => |options, value| options.open_damaged(value.boolean()?);

@@ -9,6 +9,7 @@
 
 use super::Place;
 use super::block::Block;
+use super::limit::Limit;
 use super::slots::Slots;
 use super::values::Values;
 use crate::base::sync::{AtomicU64, Mutex, Ordering};
@@ -25,6 +26,9 @@ const DEAD_LOOKED_FOR: usize = 2;
 
 /// Each time that the entries grow by 112 KiB, the reader takes as much memory for the entries to come (`heap.rs` in `braidb-storage`).
 const PIECE_BYTES: u64 = heap::PIECE_BYTES as u64;
+
+/// Entries that leave under one lock when the limit falls: 64. They take about 20 µs, for which readers that insert wait.
+const MOST_SHED: usize = 64;
 
 /// An entry takes at most a sixteenth of the cache.
 const LARGEST_SHARE: u64 = 16;
@@ -78,7 +82,7 @@ pub enum Looked {
 /// The clock.
 #[derive(Debug)]
 pub struct Clock {
-    limit_bytes: u64,
+    limit: Arc<Limit>,
     weight: Weight,
     /// A foreground lock: gets insert what they read.
     queue: Mutex<VecDeque<Kept>>,
@@ -87,29 +91,42 @@ pub struct Clock {
 
 impl Clock {
     /// A clock with room for this many entries of a typical size.
-    pub fn new(limit_bytes: u64, entries: usize) -> Clock {
+    pub fn new(limit: Arc<Limit>, entries: usize) -> Clock {
         let (weight, values) = (Weight::default(), Values::default());
         let queue = Mutex::new(VecDeque::with_capacity(entries));
-        Clock { limit_bytes, weight, queue, values }
+        Clock { limit, weight, queue, values }
     }
 
     pub fn weight(&self) -> &Weight {
         &self.weight
     }
 
-    pub fn limit_bytes(&self) -> u64 {
-        self.limit_bytes
-    }
-
     /// Whether an entry of `bytes` bytes fits without an eviction.
     pub fn has_room(&self, bytes: u64) -> bool {
-        self.weight.bytes() + bytes <= self.limit_bytes
+        self.weight.bytes() + bytes <= self.limit.bytes()
+    }
+
+    /// Takes out what exceeds a limit that fell.
+    pub fn shrink(&self) {
+        while self.weight.bytes() > self.limit.bytes() {
+            let mut later = Evicted::new();
+            let is_empty = {
+                let _held = foreground::enter();
+                let mut queue = self.queue.lock();
+                self.make_room(&mut queue, &mut later, MOST_SHED);
+                queue.is_empty()
+            };
+            drop(later);
+            if is_empty {
+                return;
+            }
+        }
     }
 
     /// Keeps an entry of `bytes` bytes. `put` stores it where readers find it, and returns whether it was missing there. An entry larger than a
     /// sixteenth of the cache is not kept, because it would displace too much.
     pub fn insert(&self, kept: Kept, bytes: u64, put: impl FnOnce() -> bool) {
-        if bytes > self.limit_bytes / LARGEST_SHARE {
+        if bytes > self.limit.bytes() / LARGEST_SHARE {
             return;
         }
         let mut later = Evicted::new();
@@ -122,7 +139,7 @@ impl Clock {
                 is_growing = before / PIECE_BYTES != (before + bytes) / PIECE_BYTES;
                 self.drop_dead(&mut queue);
                 queue.push_back(kept);
-                self.make_room(&mut queue, &mut later);
+                self.make_room(&mut queue, &mut later, usize::MAX);
             }
         }
         drop(later);
@@ -145,10 +162,10 @@ impl Clock {
         }
     }
 
-    /// Moves the hand until the kept entries fit into the limit.
-    fn make_room(&self, queue: &mut VecDeque<Kept>, later: &mut Evicted) {
-        let mut passed = 0;
-        while self.weight.bytes() > self.limit_bytes {
+    /// Moves the hand until the kept entries fit into the limit, or the hand took `most` entries.
+    fn make_room(&self, queue: &mut VecDeque<Kept>, later: &mut Evicted, most: usize) {
+        let (limit_bytes, mut passed, mut taken) = (self.limit.bytes(), 0, 0);
+        while self.weight.bytes() > limit_bytes && taken < most {
             let Some(kept) = queue.pop_front() else { return };
             let is_spared = |block: &Block| block.take_use() && passed < MOST_PASSED;
             let (slots, looked) = match &kept {
@@ -167,6 +184,7 @@ impl Clock {
                 }
                 Looked::Taken(block) => {
                     self.weight.remove(block.cached_bytes());
+                    taken += 1;
                     Some(block)
                 }
             };

@@ -11,17 +11,20 @@
 mod block;
 mod clock;
 mod doorkeeper;
+mod limit;
 mod open_files;
 mod slots;
 mod values;
 
 pub use block::Block;
+pub use limit::Charge;
 pub use open_files::OpenFiles;
 pub use slots::Slots;
 
 use crate::base::ids::FileId;
 use clock::{Clock, Kept, Weight};
 use doorkeeper::Doorkeeper;
+use limit::Limit;
 use std::hash::Hasher;
 use std::sync::Arc;
 
@@ -36,16 +39,34 @@ type Place = (FileId, u64);
 pub struct BlockCache {
     /// None when the capacity is zero: then the cache keeps nothing and locks nothing.
     kept: Option<(Clock, Doorkeeper)>,
+    limit: Arc<Limit>,
 }
 
 impl BlockCache {
     /// A cache that keeps blocks and values of at most `capacity_bytes`, with what it needs for each. Slots of blocks that are not kept (8 bytes
     /// each) and the doorkeeper (2 bytes a KiB) come on top. Zero keeps nothing.
     pub fn new(capacity_bytes: usize) -> BlockCache {
+        BlockCache::sharing(capacity_bytes, None)
+    }
+
+    /// As [`BlockCache::new`], of a cache that has `shared_bytes` bytes together with the open tables.
+    pub fn sharing(capacity_bytes: usize, shared_bytes: Option<u64>) -> BlockCache {
         let blocks = capacity_bytes / TYPICAL_BLOCK_BYTES;
-        let kept = (capacity_bytes > 0)
-            .then(|| (Clock::new(capacity_bytes as u64, blocks), Doorkeeper::new(blocks)));
-        BlockCache { kept }
+        let limit = Arc::new(Limit::new(capacity_bytes as u64, shared_bytes));
+        let kept = (capacity_bytes > 0).then(|| (Clock::new(limit.clone(), blocks), Doorkeeper::new(blocks)));
+        BlockCache { kept, limit }
+    }
+
+    /// Bytes that indices, filters and slots of open tables take.
+    pub fn table_bytes(&self) -> u64 {
+        self.limit.table_bytes()
+    }
+
+    /// Takes out what exceeds a limit that fell.
+    fn shrink(&self) {
+        if let Some((clock, _)) = &self.kept {
+            clock.shrink();
+        }
     }
 
     /// Bytes that the blocks and values take now.
@@ -55,7 +76,7 @@ impl BlockCache {
 
     /// Most bytes that the blocks and values take.
     pub fn limit_bytes(&self) -> u64 {
-        self.kept.as_ref().map_or(0, |(clock, _)| clock.limit_bytes())
+        self.limit.bytes()
     }
 
     fn keeps_nothing(&self) -> bool {

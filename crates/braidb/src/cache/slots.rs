@@ -5,7 +5,7 @@
 
 use super::block::Block;
 use super::clock::{Kept, Looked, Weight};
-use super::{BlockCache, Place};
+use super::{BlockCache, Charge, Place};
 use crate::base::ids::FileId;
 use crate::base::mutant::mutant;
 use crate::base::prefetch;
@@ -21,6 +21,8 @@ pub struct Slots {
     slots: Box<[ArcSwapOption<Block>]>,
     /// Of the blocks in the slots.
     weight: Weight,
+    /// For the slots themselves.
+    _charge: Charge,
 }
 
 impl Slots {
@@ -28,8 +30,9 @@ impl Slots {
     pub fn new(cache: Arc<BlockCache>, file: FileId, blocks: usize) -> Arc<Slots> {
         // A cache that keeps nothing fills no slot.
         let count = if cache.keeps_nothing() { 0 } else { blocks };
-        let slots = std::iter::repeat_with(ArcSwapOption::empty).take(count).collect();
-        Arc::new(Slots { cache, file, slots, weight: Weight::default() })
+        let slots: Box<[_]> = std::iter::repeat_with(ArcSwapOption::empty).take(count).collect();
+        let charge = Charge::new(cache.clone(), size_of_val(&*slots));
+        Arc::new(Slots { cache, file, slots, weight: Weight::default(), _charge: charge })
     }
 
     /// Block `number`, if it is kept.
@@ -118,6 +121,7 @@ impl Slots {
     }
 
     /// Memory of the slots themselves, in bytes.
+    #[cfg(test)]
     pub fn memory_bytes(&self) -> usize {
         size_of_val(&*self.slots)
     }

@@ -182,3 +182,32 @@ fn threads_read_insert_and_close_tables_at_once() {
     });
     assert_eq!(cache.bytes(), 0);
 }
+
+#[test]
+fn tables_take_room_from_blocks_and_give_it_back() {
+    let cache = Arc::new(BlockCache::sharing(1 << 20, Some(1 << 20)));
+    let table = table(&cache, 1);
+    let slot_bytes = cache.table_bytes();
+    assert_eq!(slot_bytes, 2000 * 8, "the slots of the table");
+    (0..300).for_each(|number| table.offer(number, &block(4096)));
+    assert!(cache.bytes() > 900 << 10, "{}", cache.bytes());
+
+    let half = Charge::new(cache.clone(), 512 << 10);
+    assert_eq!(cache.limit_bytes(), (512 << 10) - slot_bytes);
+    assert!((450 << 10..=cache.limit_bytes()).contains(&cache.bytes()), "{}", cache.bytes());
+    let more = Charge::new(cache.clone(), 4 << 20);
+    assert_eq!((cache.limit_bytes(), kept(&table)), (64 << 10, 15), "a sixteenth stays for blocks");
+    drop((half, more));
+    assert_eq!((cache.limit_bytes(), cache.table_bytes()), ((1 << 20) - slot_bytes, slot_bytes));
+    drop(table);
+    assert_eq!((cache.limit_bytes(), cache.table_bytes()), (1 << 20, 0));
+}
+
+#[test]
+fn a_cache_that_shares_nothing_keeps_its_limit() {
+    let cache = cache(1 << 20);
+    let charge = Charge::new(cache.clone(), 4 << 20);
+    assert_eq!((cache.limit_bytes(), cache.table_bytes()), (1 << 20, 4 << 20));
+    drop(charge);
+    assert_eq!(cache.table_bytes(), 0);
+}

@@ -310,7 +310,6 @@ impl Engine {
     pub fn stats(&self) -> Stats {
         let view = self.shared.view.load();
         let names = self.jobs.family_names();
-        let versions = view.families.iter().map(|family| &family.version);
         let planned = self.jobs.tuners();
         let families = (0..).map(FamilyId).zip(&view.families).zip(names).zip(planned);
         let families = families.map(|(((id, family), name), tuner)| FamilyStats {
@@ -323,7 +322,8 @@ impl Engine {
             levels: family.version.levels().enumerate().map(level_stats).collect(),
         });
         let (pinned, value_files) = (self.jobs.pinned_logs(), self.jobs.value_files());
-        let log_tables: Vec<_> = versions.clone().flat_map(|version| log_tables(version)).collect();
+        let log_tables: Vec<_> =
+            view.families.iter().flat_map(|family| log_tables(&family.version)).collect();
         Stats {
             families: families.collect(),
             memory_bytes: self.shared.pressure.memory_bytes(),
@@ -342,10 +342,7 @@ impl Engine {
             damages_waiting: self.jobs.damages() as u64,
             cache_bytes: self.cache.bytes(),
             cache_limit_bytes: self.cache.limit_bytes(),
-            table_memory_bytes: versions
-                .flat_map(|version| tables(version.slices()))
-                .map(|table| table.memory_bytes())
-                .sum(),
+            table_memory_bytes: self.cache.table_bytes(),
             open_snapshots: self.shared.snapshots.held() as u64,
             poisoned: self.shared.health.cause().map(ToString::to_string),
             job_error: self.shared.pressure.last_failure().map(|error| error.to_string()),

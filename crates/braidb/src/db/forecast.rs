@@ -61,7 +61,7 @@ impl Options {
         };
         let in_tables = Load { entry_bytes: load.entry_bytes + TABLE_BYTES, ..*load };
         let share = in_tables.entry_bytes as f64 / (load.entry_bytes + overhead_bytes) as f64;
-        let memtable_bytes = (self.memtable_bytes as f64 * share) as u64;
+        let memtable_bytes = (self.full_memory_bytes() as f64 * share) as u64;
         let store = TableStore::detached(self.env_or_real(Path::new(""))?.fs, Path::new(""));
         Ok(forecast(&in_tables, memtable_bytes, &self.tree_options(), store, &mut progress))
     }

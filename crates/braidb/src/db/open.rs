@@ -227,7 +227,9 @@ struct Opening {
 impl Opening {
     fn new(dir: &Path, env: Env, options: Options, access: Access) -> Opening {
         let counters = Arc::new(Counters::default());
-        let cache = Arc::new(BlockCache::new(options.cache_bytes(|| env.runtime.memory_bytes())));
+        let capacity_bytes = options.cache_bytes(|| env.runtime.memory_bytes());
+        let shared_bytes = options.shared_bytes().map(|bytes| bytes as u64);
+        let cache = Arc::new(BlockCache::sharing(capacity_bytes, shared_bytes));
         Opening { dir: dir.to_owned(), env, options, access, counters, cache }
     }
 
@@ -480,14 +482,14 @@ impl Opening {
         let files = listing.tables.iter().chain(&listing.value_files);
         let files = files.filter(|file| file.tier == TierId::FAST).map(|file| file.bytes);
         let used: u64 = listing.logs.iter().map(|&(_, bytes)| bytes).chain(files).sum();
-        let memtable = self.options.memtable_bytes as u64;
+        let memtable = self.options.full_memory_bytes() as u64;
         let l0 = self.options.tuning.l0_stop_tables as u64 * memtable;
         let merge = l0.saturating_add(self.options.tree_options().base_bytes);
         Ok(merge.saturating_add(2 * self.options.tuning.table_bytes).min(free.saturating_add(used) / 2))
     }
 
     fn marks(&self) -> Marks {
-        let memtable = self.options.memtable_bytes as u64;
+        let memtable = self.options.full_memory_bytes() as u64;
         Marks {
             memory_soft_bytes: memtable + memtable / 2,
             memory_hard_bytes: 2 * memtable,

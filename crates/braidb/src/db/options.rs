@@ -37,6 +37,13 @@ const LEAST_ACTIVE_BYTES: u64 = 512;
 /// The block cache takes one byte in 8 of the memory that the process may use, unless the program says how much. The rest is for the program,
 /// memtables, and the page cache.
 const CACHE_SHARE: u64 = 8;
+/// The memtable takes at most one byte in 8 of a memory limit. It may double while a flush runs, so three quarters are left for reads.
+const MEMTABLE_SHARE: usize = 8;
+/// Memory of a background thread for what it reads ahead and for the index and filter of the table that it writes: 4 MiB.
+const THREAD_BYTES: usize = 4 << 20;
+/// The least memory that a limit must leave for tables and blocks: 8 MiB. The index and filter of a table of 64 MiB take 1.5 MiB.
+const LEAST_SHARED_BYTES: usize = 8 << 20;
+
 /// Least bytes of the block cache by default: 64 MiB, as much as the memtable takes.
 const LEAST_CACHE_BYTES: u64 = 64 << 20;
 /// Most bytes of the block cache by default: 1 GiB. It holds all blocks of 6 million rows of 144 bytes. A program that has more memory for it
@@ -60,7 +67,9 @@ pub struct Options {
     pub(crate) create_new: bool,
     pub(crate) wait_for_lock: Duration,
     pub(crate) durability: Durability,
-    pub(crate) memtable_bytes: usize,
+    /// As the program set it. A `memory_limit` may allow less.
+    memtable_bytes: usize,
+    memory_limit: Option<usize>,
     /// `None` for a share of the memory that the process may use.
     block_cache_bytes: Option<usize>,
     pub(crate) filter_bits_per_key: u32,
@@ -84,6 +93,7 @@ impl Default for Options {
             wait_for_lock: Duration::ZERO,
             durability: Durability::Buffer,
             memtable_bytes: 64 << 20,
+            memory_limit: None,
             block_cache_bytes: None,
             filter_bits_per_key: 10,
             open_files: 4096,
@@ -148,6 +158,29 @@ impl Options {
     /// compaction is under way. From 4 KiB to 2 GiB. Default: 64 MiB.
     pub fn memtable_bytes(mut self, bytes: usize) -> Options {
         self.memtable_bytes = bytes;
+        self
+    }
+
+    /// Memory of the whole database, in bytes; `None` bounds each part alone. The memtable gets an eighth of it, or
+    /// [`memtable_bytes`](Options::memtable_bytes) if that is less, and as much again while a flush is under way. Background threads get
+    /// 4 MiB each for merges and flushes. Indexes, filters and slots of tables take what they need of the rest, and the block cache has what
+    /// they leave, at most [`block_cache_bytes`](Options::block_cache_bytes) if that is set. So the cache shrinks while the database grows.
+    ///
+    /// Indexes and filters take about 2% of the data with entries of 144 bytes. If they need more than the limit leaves, a sixteenth of the
+    /// rest stays for blocks, and the limit is exceeded: [`Stats::table_memory_bytes`](crate::stats::Stats) tells. Values, snapshots and
+    /// iterators that the program holds, and batches that it fills, come on top. From 32 MiB with the default number of threads. Default:
+    /// `None`.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-memorylimit-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// let db = braidb::Options::new().memory_limit(Some(128 << 20)).open(&dir)?;
+    /// assert!(db.stats().cache_limit_bytes < 128 << 20);
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    pub fn memory_limit(mut self, bytes: Option<usize>) -> Options {
+        self.memory_limit = bytes;
         self
     }
 
@@ -289,9 +322,43 @@ impl Options {
         real.map_err(|error| Error::io("start background threads for", dir, error))
     }
 
+    /// Bytes at which memory counts as full: as the program set it, or what a memory limit allows.
+    pub(crate) fn full_memory_bytes(&self) -> usize {
+        self.memory_limit.map_or(self.memtable_bytes, |limit| self.memtable_bytes.min(limit / MEMTABLE_SHARE))
+    }
+
+    /// Bytes that all background threads together may need. One thread more flushes, and one more compacts memory.
+    fn work_bytes(&self) -> usize {
+        (self.background_threads + 2) * THREAD_BYTES
+    }
+
+    /// Bytes of a memory limit that tables and blocks share; `None` without a limit.
+    pub(crate) fn shared_bytes(&self) -> Option<usize> {
+        let taken_bytes = 2 * self.full_memory_bytes() + self.work_bytes();
+        self.memory_limit.map(|limit| limit.saturating_sub(taken_bytes))
+    }
+
+    /// Refuses a limit that leaves tables and blocks less than [`LEAST_SHARED_BYTES`].
+    fn check_memory_limit(&self) -> Result<()> {
+        let (Some(limit), Some(shared)) = (self.memory_limit, self.shared_bytes()) else { return Ok(()) };
+        check_range("memory_limit", limit as u64, 1 << 20, 1 << 46)?;
+        if shared >= LEAST_SHARED_BYTES {
+            return Ok(());
+        }
+        // Two memtables take at most `2 / MEMTABLE_SHARE` of the limit, so this limit leaves enough whatever `memtable_bytes` is.
+        let needed = self.work_bytes() + LEAST_SHARED_BYTES;
+        let enough = needed.div_ceil(MEMTABLE_SHARE - 2) * MEMTABLE_SHARE;
+        let (memtable, threads) = (self.full_memory_bytes(), self.background_threads + 2);
+        let why = format!(
+            "{limit} bytes do not hold two memtables of {memtable} bytes, {THREAD_BYTES} bytes for each of {threads} background threads, \
+             and {LEAST_SHARED_BYTES} bytes for tables and blocks; set at least {enough}, or fewer background_threads"
+        );
+        Err(Error::InvalidOption { option: "memory_limit", why })
+    }
+
     /// Bytes of the block cache, in a process that may use `memory_bytes` bytes.
     pub(crate) fn cache_bytes(&self, memory_bytes: impl FnOnce() -> Option<u64>) -> usize {
-        self.block_cache_bytes.unwrap_or_else(|| {
+        self.block_cache_bytes.or(self.shared_bytes()).unwrap_or_else(|| {
             let share = memory_bytes().map_or(LEAST_CACHE_BYTES, |bytes| bytes / CACHE_SHARE);
             share.clamp(LEAST_CACHE_BYTES, MOST_CACHE_BYTES) as usize
         })
@@ -308,12 +375,12 @@ impl Options {
     }
 
     pub(crate) fn log_bytes_or_default(&self) -> u64 {
-        self.tuning.log_bytes.unwrap_or((4 * self.memtable_bytes as u64).max(64 << 20))
+        self.tuning.log_bytes.unwrap_or((4 * self.full_memory_bytes() as u64).max(64 << 20))
     }
 
     pub(crate) fn memory_limits(&self) -> MemoryLimits {
         MemoryLimits::new(MemoryOptions {
-            memtable_bytes: self.memtable_bytes as u64,
+            memtable_bytes: self.full_memory_bytes() as u64,
             active_bytes: self.active_bytes(),
             pipeline_segments: self.tuning.pipeline_segments,
             log_bytes: self.log_bytes_or_default(),
@@ -326,7 +393,7 @@ impl Options {
     pub(crate) fn form_options(&self) -> FormOptions {
         FormOptions::new(
             self.tuning.log_table_percent,
-            self.memtable_bytes as u64,
+            self.full_memory_bytes() as u64,
             self.log_bytes_or_default(),
         )
     }
@@ -350,7 +417,7 @@ impl Options {
     pub(crate) fn active_bytes(&self) -> u64 {
         match self.tuning.memory_policy {
             MemoryPolicy::None => u64::MAX,
-            _ => (self.memtable_bytes as u64 * u64::from(self.tuning.active_percent) / 100)
+            _ => (self.full_memory_bytes() as u64 * u64::from(self.tuning.active_percent) / 100)
                 .max(LEAST_ACTIVE_BYTES),
         }
     }
@@ -359,14 +426,14 @@ impl Options {
         TreeOptions {
             l0_slowdown_tables: self.tuning.l0_slowdown_tables,
             l0_stop_tables: self.tuning.l0_stop_tables,
-            base_bytes: BASE_TABLES as u64 * self.memtable_bytes as u64,
+            base_bytes: BASE_TABLES as u64 * self.full_memory_bytes() as u64,
             growth: 10,
             table_bytes: self.tuning.table_bytes,
             max_runs: self.tuning.max_runs_per_guard,
             guards: self.tuning.guards,
             asks_overlap: self.tuning.overlap_samples,
             buys_merges: self.tuning.merges_for_readers,
-            cold_ops: (self.memtable_bytes / COLD_BYTES) as u64,
+            cold_ops: (self.full_memory_bytes() / COLD_BYTES) as u64,
         }
     }
 
@@ -383,6 +450,7 @@ impl Options {
     /// [`Error::InvalidOption`] names an option that cannot work.
     pub fn check(&self) -> Result<()> {
         check_range("memtable_bytes", self.memtable_bytes as u64, 4 << 10, 2 << 30)?;
+        self.check_memory_limit()?;
         check_range("filter_bits_per_key", u64::from(self.filter_bits_per_key), 0, 32)?;
         check_range("open_files", self.open_files as u64, 16, 1_000_000)?;
         check_range("background_threads", self.background_threads as u64, 1, 64)?;

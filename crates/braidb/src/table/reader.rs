@@ -16,7 +16,7 @@ use crate::base::key::{self, KeyRange};
 use crate::base::mutant::mutant;
 use crate::base::sample::Sample;
 use crate::base::value::Value;
-use crate::cache::{Block, BlockCache, OpenFiles, Slots};
+use crate::cache::{Block, BlockCache, Charge, OpenFiles, Slots};
 use crate::value::{Body, BodyUse, Image};
 use crate::visible::{EntryKind, Found};
 use std::cmp::Ordering;
@@ -42,6 +42,8 @@ pub struct Table {
     /// Reads of blocks that readers waited for, if the table lies on a slow tier.
     slow_reads: Option<AtomicU64>,
     has_been_read: AtomicBool,
+    /// For index and filter.
+    _charge: Charge,
 }
 
 pub(super) const NO_SUCH_BODY: Flaw =
@@ -81,6 +83,8 @@ impl Table {
         };
         let (index, filter) = sections().map_err(|fault: Fault| fault.into_error(path))?;
         drop(file);
+        let filter_bytes = filter.as_ref().map_or(0, Filter::memory_bytes);
+        let charge = Charge::new(cache.clone(), index.memory_bytes() + filter_bytes);
         let (path, slow_reads, has_been_read) = (path.to_owned(), None, AtomicBool::new(false));
         Ok(Arc::new(Table {
             files,
@@ -94,6 +98,7 @@ impl Table {
             counters,
             slow_reads,
             has_been_read,
+            _charge: charge,
         }))
     }
 
@@ -283,6 +288,7 @@ impl Table {
     }
 
     /// Memory of the open table in bytes: index, filter and slots.
+    #[cfg(test)]
     pub fn memory_bytes(&self) -> usize {
         let slots = self.slots.get().map_or(0, |slots| slots.memory_bytes());
         self.index.memory_bytes() + self.filter.as_ref().map_or(0, Filter::memory_bytes) + slots

@@ -168,7 +168,7 @@ impl<'a> Recovery<'a> {
             replayed: Vec::new(),
             empty: Vec::new(),
             covered: NOWHERE,
-            uncovered: Uncovered::new(most_copied_bytes(options.memtable_bytes)),
+            uncovered: Uncovered::new(most_copied_bytes(options.full_memory_bytes())),
             last_seq: state.last_seq(),
             last_commit: 0,
             copies: BTreeSet::new(),
@@ -457,7 +457,7 @@ impl<'a> Recovery<'a> {
         }
         let bytes = |family: &Family| family.writer.segment().bytes();
         let held: u64 = self.families.iter().map(bytes).sum();
-        if held >= self.options.memtable_bytes as u64 && !self.in_place {
+        if held >= self.options.full_memory_bytes() as u64 && !self.in_place {
             let fullest = (0..self.families.len()).max_by_key(|&index| bytes(&self.families[index]));
             self.write_table(fullest.expect("there is a default family"))?;
         }

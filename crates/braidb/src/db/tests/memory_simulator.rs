@@ -126,7 +126,7 @@ impl Simulator {
         let limits = options.memory_limits();
         let clock = Arc::new(StepClock::new());
         let counters = Arc::new(Counters::default());
-        let budget = options.memtable_bytes as u64;
+        let budget = options.full_memory_bytes() as u64;
         let marks = Marks {
             memory_soft_bytes: budget / 2 * 3,
             memory_hard_bytes: 2 * budget,

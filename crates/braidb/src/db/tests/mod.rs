@@ -10,6 +10,7 @@ mod executor;
 mod footprint;
 mod get_many;
 mod interrupted;
+mod memory_limit;
 mod memory_simulator;
 mod rent;
 mod transactions;

@@ -20,7 +20,7 @@ use crate::base::names;
 use crate::base::part::Part;
 use crate::base::sample::Sample;
 use crate::base::tier_dirs::TierDirs;
-use crate::cache::{BlockCache, OpenFiles, Slots};
+use crate::cache::{BlockCache, Charge, OpenFiles, Slots};
 use crate::table::{Reason, Table};
 use crate::value::{Bodies, Body, BodyKind, BodyUse};
 use braidb_storage::locks::Mutex;
@@ -267,7 +267,7 @@ pub struct TableFile {
     leads_to_slow_values: bool,
     reader: OnceLock<Arc<Table>>,
     /// Loaded on first request, then kept as long as the table; `None` if the table has no readable sample.
-    sample: OnceLock<Option<Sample>>,
+    sample: OnceLock<Option<(Sample, Charge)>>,
     obsolete: AtomicBool,
     /// The range of every living slice, in the state or in a view; some ranges appear twice during an edit. An edit
     /// makes slices only within ranges of living slices, so bytes outside all of these ranges are dead for good.
@@ -397,7 +397,7 @@ impl TableFile {
 
     /// The sample of the table's keys, if it was loaded.
     pub fn sample(&self) -> Option<&Sample> {
-        self.sample.get()?.as_ref()
+        self.sample.get()?.as_ref().map(|(sample, _)| sample)
     }
 
     /// Loads the sample from the file, once. Returns `false` after a read error; the next call tries again. A damaged
@@ -412,7 +412,7 @@ impl TableFile {
             Err(Error::Corruption { .. }) => None,
             Err(_) => return false,
         };
-        self.sample.get_or_init(|| sample);
+        self.keep_sample(sample);
         true
     }
 
@@ -424,7 +424,15 @@ impl TableFile {
     /// Sets the sample for a simulator, which has no files.
     #[cfg(test)]
     pub fn know_sample(&self, sample: Option<Sample>) {
-        self.sample.get_or_init(|| sample);
+        self.keep_sample(sample);
+    }
+
+    fn keep_sample(&self, sample: Option<Sample>) {
+        self.sample.get_or_init(|| {
+            let sample = sample?;
+            let charge = Charge::new(self.store.cache.clone(), sample.memory_bytes());
+            Some((sample, charge))
+        });
     }
 
     /// Counts what a reader paid in vain. With `rings`, rings the bell: the rent of a slice has reached its price.
@@ -465,7 +473,8 @@ impl TableFile {
         table.store.fray(table);
     }
 
-    /// Memory that the table holds, in bytes: its sample, plus index and filter while the table is open.
+    /// Memory that the table holds, in bytes: its sample, plus index, filter and slots while the table is open.
+    #[cfg(test)]
     pub fn memory_bytes(&self) -> u64 {
         let sample = self.sample().map_or(0, Sample::memory_bytes);
         (self.reader.get().map_or(0, |table| table.memory_bytes()) + sample) as u64

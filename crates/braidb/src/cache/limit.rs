@@ -1,0 +1,70 @@
+//! How many bytes the cache may take, alone or beside the tables that are open.
+//!
+//! Indices, filters, samples and slots of open tables are needed for each read, so they stay until their table goes. With the option `memory_limit`
+//! the cache has what they leave of one budget: it shrinks while tables grow. A sixteenth of the budget stays for blocks, because each read
+//! would wait for the device otherwise.
+
+use super::BlockCache;
+use crate::base::sync::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// The part of a shared budget that stays for blocks, however large the tables are: one byte in 16.
+const LEAST_SHARE: u64 = 16;
+
+/// The limit of a cache.
+#[derive(Debug)]
+pub struct Limit {
+    /// Most bytes of blocks and values.
+    capacity_bytes: u64,
+    /// Bytes that blocks, values and tables share; `None` if tables are not bounded.
+    shared_bytes: Option<u64>,
+    /// Bytes that open tables take.
+    table_bytes: AtomicU64,
+}
+
+impl Limit {
+    pub fn new(capacity_bytes: u64, shared_bytes: Option<u64>) -> Limit {
+        Limit { capacity_bytes, shared_bytes, table_bytes: AtomicU64::new(0) }
+    }
+
+    /// Most bytes that blocks and values may take now.
+    pub fn bytes(&self) -> u64 {
+        let Some(shared_bytes) = self.shared_bytes else { return self.capacity_bytes };
+        let left_bytes = shared_bytes.saturating_sub(self.table_bytes());
+        left_bytes.max(shared_bytes / LEAST_SHARE).min(self.capacity_bytes)
+    }
+
+    /// Bytes that indices, filters and slots of open tables take.
+    pub fn table_bytes(&self) -> u64 {
+        self.table_bytes.load(Ordering::Relaxed)
+    }
+
+    pub fn is_shared(&self) -> bool {
+        self.shared_bytes.is_some()
+    }
+}
+
+/// What an open table takes: it counts until the charge is dropped.
+#[derive(Debug)]
+pub struct Charge {
+    cache: Arc<BlockCache>,
+    bytes: u64,
+}
+
+impl Charge {
+    /// Counts the bytes. Blocks leave the cache if it has less room from now on.
+    pub fn new(cache: Arc<BlockCache>, bytes: usize) -> Charge {
+        let bytes = bytes as u64;
+        cache.limit.table_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if cache.limit.is_shared() {
+            cache.shrink();
+        }
+        Charge { cache, bytes }
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.cache.limit.table_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
