@@ -9,7 +9,7 @@ use super::directory::hold;
 use super::options::Options;
 use crate::base::error::{Error, Result};
 use crate::base::names::{self, Kind};
-use crate::version::{DirLock, Found, examine};
+use crate::version::{DirLock, Found, current, examine};
 use braidb_storage::FileSystem;
 use std::path::Path;
 
@@ -59,16 +59,24 @@ impl Options {
 
 fn destroy(dir: &Path, options: &Options) -> Result<()> {
     let mut env = options.env_or_real(dir)?;
-    let expect_database = |found| match found {
-        Found::Database => Ok(()),
-        Found::Nothing => Err(Error::Missing { path: dir.to_owned() }),
-    };
-    expect_database(examine(env.fs.as_ref(), dir)?)?;
+    expect_database(env.fs.as_ref(), dir)?;
     hold(&mut env, dir)?;
     let _lock = DirLock::take(env.fs.as_ref(), dir)?;
     // Before this process had the lock, another one may have deleted the database.
-    expect_database(examine(env.fs.as_ref(), dir)?)?;
+    expect_database(env.fs.as_ref(), dir)?;
     remove_files(env.fs.as_ref(), dir)
+}
+
+/// Refuses a directory without a database, and one of another store: LevelDB's files `CURRENT` and `NNNNNN.log` have the names of BraidDB's.
+/// A `CURRENT` that is damaged is no obstacle.
+fn expect_database(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    match examine(fs, dir)? {
+        Found::Nothing => Err(Error::Missing { path: dir.to_owned() }),
+        Found::Database => match current::read(fs, dir) {
+            Err(error @ Error::NotADatabase { .. }) => Err(error),
+            _ => Ok(()),
+        },
+    }
 }
 
 /// Removes the files of a database from a directory that the caller has locked, in the order that the head of this file tells.
@@ -116,6 +124,20 @@ mod tests {
             random: Arc::new(SeededRandom::new(1)),
             runtime,
         })
+    }
+
+    #[test]
+    fn a_database_of_another_store_is_left_alone() {
+        let fs = SimFs::new();
+        fs.create_dir_all(Path::new("/db")).unwrap();
+        let theirs = ["CURRENT", "LOCK", "MANIFEST-000005", "000004.log", "000003.ldb"];
+        theirs
+            .iter()
+            .for_each(|name| fs.write_file(&Path::new("/db").join(name), b"MANIFEST-000005\n").unwrap());
+        let refused = options(&fs).destroy("/db").unwrap_err();
+        assert!(matches!(refused, Error::NotADatabase { .. }), "{refused}");
+        let left = fs.list(Path::new("/db")).unwrap();
+        assert_eq!(left.len(), theirs.len(), "{left:?}");
     }
 
     #[test]
