@@ -61,7 +61,7 @@ static void check_panic(const char *function, int line, braidb_code_t code, brai
     unplant();
     CHECK(is_printed(function));
     if (code != BRAIDB_PANIC || braidb_error_code(err) != BRAIDB_PANIC || strstr(braidb_error_message(err), function) == NULL ||
-        strstr(braidb_error_message(err), "guard.rs:") == NULL) {
+        strstr(braidb_error_message(err), "panics.rs:") == NULL) {
         fprintf(stderr, "%s:%d: %s returned %s: %s\n", __FILE__, line, function, braidb_code_name(code), braidb_error_message(err));
         exit(1);
     }

@@ -3,6 +3,8 @@
 use crate::code::Code;
 use crate::guard::quiet;
 use braidb::Error;
+use braidb_ffi::memory::Refused;
+use braidb_ffi::panics::Panicked;
 use std::ffi::{CStr, CString, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -33,7 +35,7 @@ impl Failure {
     /// The caller passed NULL where the function needs `what`.
     #[cold]
     pub fn null(what: &'static str) -> Failure {
-        Failure::invalid(format!("`{what}` is NULL"))
+        Refused::null(what).into()
     }
 
     /// The failure as a handle, which the caller frees.
@@ -49,6 +51,20 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         let (path, offset) = place(&error);
         Failure { code: Code::of(&error), message: error.to_string(), path: path.map(Path::to_owned), offset }
+    }
+}
+
+impl From<Panicked> for Failure {
+    #[cold]
+    fn from(panicked: Panicked) -> Failure {
+        Failure::new(Code::PANIC, panicked.0)
+    }
+}
+
+impl From<Refused> for Failure {
+    #[cold]
+    fn from(refused: Refused) -> Failure {
+        Failure::invalid(refused.0)
     }
 }
 

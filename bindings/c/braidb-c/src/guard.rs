@@ -1,52 +1,18 @@
-//! What stands around the body of each function. A panic must not reach C: it becomes an error with its text and its place in the source.
-//!
-//! With debug assertions, and so in tests, the environment variable `BRAIDB_C_PANIC` plants a panic in the function that it names.
+//! How a function of this library ends: with a code, and with the error of its body in the place that the caller named for it.
 
 use crate::code::Code;
-use crate::failure::{ErrorHandle, Failure, Result};
+use crate::failure::{ErrorHandle, Result};
 use crate::pointers::Out;
-use std::any::Any;
-use std::cell::RefCell;
-use std::panic::{self, AssertUnwindSafe};
+pub use braidb_ffi::panics::{attempt, quiet};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Where a function puts its error; NULL if the caller does not want it.
 pub type ErrorOut<'a> = Out<'a, *mut ErrorHandle>;
-
-thread_local! {
-    /// Where in the source the last panic of this thread began.
-    static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
-}
-
-/// Whether the hook is there that notes the places of panics.
-static IS_HOOKED: AtomicBool = AtomicBool::new(false);
 
 /// Runs the body of a function, and tells the caller of its error.
 #[inline]
 pub fn guard(function: &'static str, err: ErrorOut<'_>, body: impl FnOnce() -> Result<Code>) -> Code {
     answer(err, attempt(function, body))
-}
-
-/// Runs the body of a function that returns no code. A panic leads to `neutral`.
-#[inline]
-pub fn quiet<T>(function: &'static str, neutral: T, body: impl FnOnce() -> T) -> T {
-    attempt(function, || Ok(body())).unwrap_or(neutral)
-}
-
-/// Runs the body of a function. A panic is a failure.
-#[inline]
-pub fn attempt<T>(function: &'static str, body: impl FnOnce() -> Result<T>) -> Result<T> {
-    if !IS_HOOKED.load(Ordering::Relaxed) {
-        note_places();
-    }
-    // After a panic the caller sees handles as the body left them. They hold no unsafe invariants, and the engine guards its own.
-    let outcome = panic::catch_unwind(AssertUnwindSafe(|| {
-        #[cfg(debug_assertions)]
-        plant(function);
-        body()
-    }));
-    outcome.unwrap_or_else(|payload| Err(panicked(function, payload)))
 }
 
 /// Returns the code of an outcome, and gives the caller its error. After success the place of the error is NULL.
@@ -63,42 +29,4 @@ pub fn answer(err: ErrorOut<'_>, outcome: Result<Code>) -> Code {
             code
         }
     }
-}
-
-/// From here on each panic is noted with its place. The hooks that were there before run too.
-#[cold]
-fn note_places() {
-    // A thread that panics must not set a hook. Another thread does it, or a later call.
-    if std::thread::panicking() || IS_HOOKED.swap(true, Ordering::Relaxed) {
-        return;
-    }
-    let before = panic::take_hook();
-    panic::set_hook(Box::new(move |info| {
-        let place = info.location().map(|place| format!("{}:{}", place.file(), place.line()));
-        // A thread that ends may have no such value any more.
-        let _ = PLACE.try_with(|noted| noted.replace(place));
-        before(info);
-    }));
-}
-
-#[cold]
-fn panicked(function: &'static str, payload: Box<dyn Any + Send>) -> Failure {
-    let text = match payload.downcast_ref::<String>() {
-        Some(text) => text.as_str(),
-        None => payload.downcast_ref::<&str>().copied().unwrap_or("a panic without a text"),
-    };
-    let place = PLACE.try_with(|noted| noted.take()).ok().flatten();
-    let place = place.unwrap_or_else(|| "an unknown place".to_owned());
-    let message = format!("{function} panicked at {place}, which is a bug in BraidDB: {text}");
-    if !payload.is::<String>() && !payload.is::<&str>() {
-        // What it is, and whether its drop panics, is unknown.
-        std::mem::forget(payload);
-    }
-    Failure::new(Code::PANIC, message)
-}
-
-#[cfg(debug_assertions)]
-fn plant(function: &'static str) {
-    let is_named = std::env::var_os("BRAIDB_C_PANIC").is_some_and(|name| name == function);
-    assert!(!is_named, "planted in {function}");
 }

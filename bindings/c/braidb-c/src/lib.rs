@@ -1,12 +1,13 @@
 //! The C library of BraidDB: the functions that `bindings/c/include/braidb.h` declares. The header is their documentation.
 //!
-//! C alone calls the functions here. No module is public, so Rust code cannot reach them.
+//! C alone calls the functions here. No module is public, so Rust code cannot reach them. `braidb-ffi` turns panics into errors, and has what
+//! both C libraries know of memory.
 //!
 //! | file | subject |
 //! |---|---|
 //! | `code`, `failure` | codes of errors, and the errors themselves |
-//! | `guard` | what stands around the body of each function: panics become errors |
-//! | `pointers` | arguments and results as C has them: slices, texts, places and buffers for results, memory of `malloc` |
+//! | `guard` | what stands around the body of each function |
+//! | `pointers` | slices of bytes, places and buffers for results |
 //! | `settings`, `options` | options by name |
 //! | `database`, `reports` | opening and closing, and what concerns a whole database |
 //! | `family`, `snapshot`, `value` | handles with few functions |
@@ -19,13 +20,10 @@
 //! The header makes promises for the caller. A handle is one that the library returned and that was not freed. A pointer with a length
 //! leads to that many bytes. One thread at a time uses a batch, a cursor or options. On these promises, a nullable pointer of C to a handle
 //! is an `Option<&T>`, an `Option<&mut T>`, or an `Option<Box<T>>` where the call frees the handle. Rust promises that all three have the
-//! form of a C pointer, and that `None` is NULL. What remains unsafe lies in `pointers`, and in the call of `batch` whose two arguments may
-//! be one handle.
+//! form of a C pointer, and that `None` is NULL. What remains unsafe lies in `braidb-ffi`, in `pointers`, and in the call of `batch` whose two
+//! arguments may be one handle.
 
 #![allow(clippy::too_many_arguments, reason = "a function of C takes all that it needs one by one")]
-
-#[cfg(panic = "abort")]
-compile_error!("braidb-c turns panics into errors, so it needs `panic = \"unwind\"`");
 
 mod batch;
 mod code;

@@ -1,18 +1,15 @@
-//! Arguments and results as C has them: bytes with a length, texts, places and buffers for results, and memory of `malloc`.
+//! Arguments and results as this library has them: slices of bytes, places and buffers for results.
 //!
 //! # Why the unsafe code is sound
 //!
-//! Pointers come from C callers. The header makes them promise what a pointer leads to: bytes or elements of the length that they pass, or
-//! a text that ends with NUL. No thread changes these during the call. References that are made of them live no longer than the call.
+//! Pointers come from C callers. The header makes them promise what a pointer leads to: bytes of the length that they pass. No thread changes
+//! these during the call. References that are made of them live no longer than the call.
 
 use crate::failure::{Failure, Result};
-use std::ffi::{CStr, OsStr, c_char};
+pub use braidb_ffi::memory::{Block, Text, elements, free, give, give_text, places};
 use std::marker::PhantomData;
-use std::mem::{self, MaybeUninit};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::mem::MaybeUninit;
 use std::ptr;
-use std::slice;
 
 /// A place for a result, which may hold anything before, or NULL.
 ///
@@ -53,11 +50,6 @@ pub fn need<T>(handle: Option<T>, what: &'static str) -> Result<T> {
     handle.ok_or_else(|| Failure::null(what))
 }
 
-/// A handle of its own for the caller, who frees it.
-pub fn give<T>(handle: T) -> *mut T {
-    Box::into_raw(Box::new(handle))
-}
-
 /// `braidb_slice_t`: bytes that belong to the caller.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -81,146 +73,13 @@ impl Slice {
     /// The bytes. NULL with the length 0 is zero bytes.
     #[inline]
     pub fn bytes(&self, what: &'static str) -> Result<&[u8]> {
-        if self.data.is_null() && self.len == 0 {
-            return Ok(&[]);
-        }
-        elements(self.data, self.len, what)
+        Ok(elements(self.data, self.len, what)?)
     }
 
     /// The bytes of a bound. NULL with the length 0 is no bound.
     pub fn bound(&self, what: &'static str) -> Result<Option<&[u8]>> {
         if self.data.is_null() && self.len == 0 { Ok(None) } else { self.bytes(what).map(Some) }
     }
-}
-
-/// A text of C: bytes up to a NUL.
-#[repr(transparent)]
-#[derive(Clone, Copy, Debug)]
-pub struct Text(*const c_char);
-
-impl Text {
-    fn c_str(&self, what: &'static str) -> Result<&CStr> {
-        if self.0.is_null() {
-            return Err(Failure::null(what));
-        }
-        // SAFETY: the caller promises a text that ends with NUL and stays during the call.
-        Ok(unsafe { CStr::from_ptr(self.0) })
-    }
-
-    pub fn str(&self, what: &'static str) -> Result<&str> {
-        let text = self.c_str(what)?.to_str();
-        text.map_err(|_| Failure::invalid(format!("`{what}` is not UTF-8")))
-    }
-
-    pub fn path(&self, what: &'static str) -> Result<&Path> {
-        Ok(Path::new(OsStr::from_bytes(self.c_str(what)?.to_bytes())))
-    }
-}
-
-/// The elements of an array that the caller passed. NULL is refused unless there are none.
-#[inline]
-pub fn elements<'a, T>(first: *const T, count: usize, what: &'static str) -> Result<&'a [T]> {
-    check_array::<T>(first.is_null(), count, what)?;
-    if count == 0 {
-        return Ok(&[]);
-    }
-    // SAFETY: the caller promises `count` elements, which stay unchanged during the call. Together they are no larger than `isize::MAX`.
-    Ok(unsafe { slice::from_raw_parts(first, count) })
-}
-
-/// The places of an array for results. Each holds `neutral` until there is a result, and after an error.
-pub fn places<'a, T: Copy>(
-    first: *mut T,
-    count: usize,
-    what: &'static str,
-    neutral: T,
-) -> Result<&'a mut [T]> {
-    check_array::<T>(first.is_null(), count, what)?;
-    if count == 0 {
-        return Ok(&mut []);
-    }
-    for index in 0..count {
-        // SAFETY: the caller promises `count` places. They may hold anything: nothing reads them before they are written.
-        unsafe { first.add(index).write(neutral) };
-    }
-    // SAFETY: all places were written. The caller promises that nothing else uses them during the call.
-    Ok(unsafe { slice::from_raw_parts_mut(first, count) })
-}
-
-#[inline]
-fn check_array<T>(is_null: bool, count: usize, what: &'static str) -> Result<()> {
-    if is_null && count > 0 {
-        return Err(Failure::null(what));
-    }
-    if count > isize::MAX as usize / mem::size_of::<T>().max(1) {
-        return Err(Failure::invalid(format!("`{what}` has {count} elements, more than memory can hold")));
-    }
-    Ok(())
-}
-
-/// A block of memory of `malloc`, which `braidb_free` gives back.
-pub struct Block {
-    first: *mut u8,
-    bytes: usize,
-}
-
-impl Block {
-    pub fn new(bytes: usize) -> Block {
-        // SAFETY: any size is allowed; a size of 0 may return NULL, so it is 1 at least.
-        let first = unsafe { libc::malloc(bytes.max(1)) }.cast::<u8>();
-        if first.is_null() {
-            let layout = std::alloc::Layout::from_size_align(bytes.max(1), 1);
-            std::alloc::handle_alloc_error(layout.expect("no block is that large"));
-        }
-        Block { first, bytes }
-    }
-
-    /// Copies `part` to the offset `at`. Returns the place.
-    ///
-    /// # Panics
-    ///
-    /// If the part does not fit.
-    pub fn put(&mut self, at: usize, part: &[u8]) -> *mut u8 {
-        assert!(
-            at <= self.bytes && part.len() <= self.bytes - at,
-            "{} bytes at {at} of {}",
-            part.len(),
-            self.bytes
-        );
-        // SAFETY: `at` and the end of the part lie within the block, which is new, so `part` lies elsewhere.
-        unsafe {
-            let place = self.first.add(at);
-            ptr::copy_nonoverlapping(part.as_ptr(), place, part.len());
-            place
-        }
-    }
-
-    /// The block for the caller, who frees it.
-    pub fn give(self) -> *mut u8 {
-        let first = self.first;
-        mem::forget(self);
-        first
-    }
-}
-
-impl Drop for Block {
-    fn drop(&mut self) {
-        free(self.first);
-    }
-}
-
-/// Gives memory back to `malloc`. NULL is fine.
-pub fn free(memory: *mut u8) {
-    // SAFETY: the caller passes a block that this library took from `malloc` and that was not freed, or NULL.
-    unsafe { libc::free(memory.cast()) };
-}
-
-/// A text in memory of its own, which the caller frees by `braidb_free`. No text of this library has a NUL.
-pub fn give_text(text: &str) -> *mut c_char {
-    let mut block = Block::new(text.len() + 1);
-    block.put(0, text.as_bytes());
-    block.put(text.len(), &[0]);
-    block.give().cast()
 }
 
 /// A buffer of the caller, which fills from its beginning.

@@ -20,13 +20,14 @@ const ALLOWED: [&str; 11] = [
 ];
 
 /// For each crate of the workspace, the workspace crates that it may be built from.
-const OURS: [(&str, &[&str]); 8] = [
+const OURS: [(&str, &[&str]); 9] = [
     ("braidb-storage", &[]),
     ("braidb", &["braidb-storage"]),
     ("braidb-bench", &[]),
     ("braidb-device", &["braidb-storage"]),
     ("braidb-lab", &["braidb", "braidb-bench", "braidb-cli", "braidb-device"]),
-    ("braidb-c", &["braidb"]),
+    ("braidb-ffi", &[]),
+    ("braidb-c", &["braidb", "braidb-ffi"]),
     ("braidb-cli", &["braidb"]),
     ("braidb-sim", &["braidb", "braidb-storage"]),
 ];
