@@ -20,7 +20,7 @@ const ALLOWED: [&str; 11] = [
 ];
 
 /// For each crate of the workspace, the workspace crates that it may be built from.
-const OURS: [(&str, &[&str]); 9] = [
+const OURS: [(&str, &[&str]); 10] = [
     ("braidb-storage", &[]),
     ("braidb", &["braidb-storage"]),
     ("braidb-bench", &[]),
@@ -28,6 +28,7 @@ const OURS: [(&str, &[&str]); 9] = [
     ("braidb-lab", &["braidb", "braidb-bench", "braidb-cli", "braidb-device"]),
     ("braidb-ffi", &[]),
     ("braidb-c", &["braidb", "braidb-ffi"]),
+    ("braidb-leveldb", &["braidb", "braidb-ffi"]),
     ("braidb-cli", &["braidb"]),
     ("braidb-sim", &["braidb", "braidb-storage"]),
 ];

@@ -1,41 +1,19 @@
 //! Lists that must agree: the functions of the header, of the shared library and of the tests; codes and errors; options.
 
+use crate::interface::{self, functions, header};
 use crate::tools::{self, bindings, prefix, read};
 use std::collections::BTreeSet;
 use std::process::Command;
-
-fn header() -> String {
-    read(bindings().join("include/braidb.h"))
-}
 
 /// A source of the engine.
 fn engine(path: &str) -> String {
     read(bindings().join("../../crates/braidb/src").join(path))
 }
 
-/// The functions that the header declares.
-pub fn functions() -> BTreeSet<String> {
-    let header = header();
-    let declared = header.split("\nBRAIDB_API ").skip(1).map(|rest| {
-        let (head, _) = rest.split_once('(').expect("a function has arguments");
-        head.rsplit([' ', '*']).next().expect("it has a name").to_owned()
-    });
-    let functions: BTreeSet<String> = declared.collect();
-    assert!(functions.len() > 90, "{functions:?}");
-    functions
-}
-
 #[test]
 fn the_library_exports_what_the_header_declares() {
-    let library = prefix().join("lib/libbraidb.so.0");
-    let Ok(output) = Command::new("nm").args(["-D", "--defined-only"]).arg(&library).output() else {
-        return tools::leave_out("symbols", "there is no `nm`");
-    };
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let symbols = String::from_utf8(output.stdout).expect("names are UTF-8");
-    let exported: BTreeSet<String> =
-        symbols.lines().filter_map(|line| line.split_whitespace().nth(2)).map(str::to_owned).collect();
-    assert_eq!(exported, functions(), "exported (left) and declared (right)");
+    interface::compare_symbols();
+    assert!(functions().len() > 90, "{:?}", functions());
 }
 
 #[test]
@@ -105,7 +83,7 @@ fn versions_of_the_library_agree() {
         library.contains(&format!("const ABI_VERSION: u32 = {version};")),
         "library.rs has another version"
     );
-    for file in ["braidb-c/build.rs", "braidb-c/Cargo.toml", "install.sh", "../../docs/c.md"] {
+    for file in ["braidb-c/build.rs", "braidb-c/Cargo.toml", "../../scripts/install", "../../docs/c.md"] {
         let text = read(bindings().join(file));
         let mut names = text.split("libbraidb.so.").skip(1).peekable();
         assert!(names.peek().is_some(), "{file} does not name the library");

@@ -5,7 +5,20 @@
 //! `c`, they fail.
 #![allow(clippy::disallowed_methods, reason = "reads sources, and starts compilers and programs")]
 
+#[path = "../../../tests/support/interface.rs"]
+mod interface;
 mod lists;
 mod programs;
 mod signatures;
+#[path = "../../../tests/support/tools.rs"]
 mod tools;
+
+/// The library that is tested.
+const LIBRARY: tools::Library = tools::Library {
+    package: "braidb",
+    name: "braidb",
+    file: "libbraidb.so.0",
+    headers: "include",
+    header: "braidb.h",
+    marker: "BRAIDB_API",
+};

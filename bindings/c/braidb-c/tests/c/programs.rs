@@ -1,17 +1,13 @@
 //! The programs: tests in C, one file each, and the examples.
 
-use crate::lists;
-use crate::tools::{self, Language, Linking, Scratch, bindings, prefix};
+use crate::interface;
+use crate::tools::{self, Language, Linking, Scratch, bindings};
 use std::collections::BTreeSet;
 use std::process::Command;
 
 /// Compiles and runs a test in C. Returns what it printed, or `None` if there is no compiler.
 fn runs(name: &str) -> Option<String> {
-    let source = bindings().join("tests").join(format!("{name}.c"));
-    let program = tools::compile(Language::C, &source, name, Linking::Shared)?;
-    let scratch = Scratch::new(name);
-    let output = tools::run(Command::new(program).arg(scratch.database()));
-    Some(String::from_utf8(output.stdout).expect("a test prints UTF-8"))
+    tools::run_test(&bindings().join("tests").join(format!("{name}.c")))
 }
 
 /// Declares a test for each program below `bindings/c/tests`.
@@ -43,7 +39,7 @@ fn a_panic_planted_in_each_function_becomes_an_error() {
         return tools::leave_out("panics", "a library without debug assertions plants no panics");
     }
     if let Some(printed) = runs("panics") {
-        assert_eq!(printed, format!("{} panics were planted\n", lists::functions().len()));
+        assert_eq!(printed, format!("{} panics were planted\n", interface::functions().len()));
     }
 }
 
@@ -89,11 +85,5 @@ fn the_example_in_cpp_runs() {
 
 #[test]
 fn the_header_is_c_and_cpp() {
-    let header = prefix().join("include/braidb.h");
-    for (language, name) in [(Language::C, "c"), (Language::Cpp, "c++")] {
-        if let Some(mut compiler) = language.compiler("header") {
-            // The header alone, with nothing included before it.
-            tools::run(compiler.args(["-fsyntax-only", "-x", name]).arg(&header));
-        }
-    }
+    tools::compile_header();
 }

@@ -1,12 +1,8 @@
 //! Functions, callbacks and structures have in Rust the types that the header declares. The header is written by hand, and no compiler
 //! compares the two.
 
-use crate::tools::{bindings, read};
+use crate::interface::{self, Signature, arguments, header, is_name, sources};
 use std::collections::BTreeMap;
-use std::fs;
-
-/// A function: the types of its arguments, and of its result.
-type Signature = (Vec<String>, String);
 
 /// Types of C that have one form, as one name. Qualifiers and spaces are left out.
 fn plain(c: &str) -> String {
@@ -73,75 +69,9 @@ fn c_type(rust: &str) -> String {
     name.to_owned()
 }
 
-/// The arguments between two parentheses, without those that are empty.
-fn arguments(text: &str) -> impl Iterator<Item = &str> {
-    // A comma within angle brackets is no end: the only such type is `Out<'_, T>`.
-    let mut depth = 0;
-    let is_end = move |letter: char| {
-        depth += i32::from(letter == '<') - i32::from(letter == '>');
-        letter == ',' && depth == 0
-    };
-    text.split(is_end).map(str::trim).filter(|argument| !argument.is_empty())
-}
-
-/// Whether a letter may stand in a name of C.
-fn is_name(letter: char) -> bool {
-    letter.is_ascii_alphanumeric() || letter == '_'
-}
-
-/// The texts of the sources.
-fn sources() -> impl Iterator<Item = String> {
-    let files = fs::read_dir(bindings().join("braidb-c/src")).expect("there are sources");
-    files.map(|file| read(file.expect("a directory can be read").path()))
-}
-
-fn header() -> String {
-    read(bindings().join("include/braidb.h"))
-}
-
-fn of_sources() -> BTreeMap<String, Signature> {
-    let mut functions = BTreeMap::new();
-    for source in sources() {
-        for function in source.split("pub extern \"C\" fn ").skip(1) {
-            let (name, rest) = function.split_once('(').expect("a function has arguments");
-            let (taken, rest) = rest.split_once(')').expect("they end");
-            let taken = arguments(taken).map(|argument| {
-                let (_, rust) = argument.split_once(": ").expect("an argument has a type");
-                c_type(rust)
-            });
-            let (result, _) = rest.split_once('{').expect("a function has a body");
-            let result = result.trim().strip_prefix("-> ").map_or_else(|| "void".to_owned(), c_type);
-            functions.insert(name.to_owned(), (taken.collect(), result));
-        }
-    }
-    functions
-}
-
-fn of_header() -> BTreeMap<String, Signature> {
-    let header = header();
-    let declared = header.split("\nBRAIDB_API ").skip(1).map(|rest| {
-        let (head, rest) = rest.split_once('(').expect("a function has arguments");
-        let (taken, _) = rest.split_once(')').expect("they end");
-        let result = head.trim_end_matches(is_name);
-        let taken = arguments(taken).filter(|argument| *argument != "void");
-        let taken = taken.map(|argument| plain(argument.trim_end_matches(is_name)));
-        (head[result.len()..].to_owned(), (taken.collect(), plain(result)))
-    });
-    declared.collect()
-}
-
 #[test]
 fn functions_have_the_types_that_the_header_declares() {
-    let (sources, header) = (of_sources(), of_header());
-    assert!(sources.len() > 90, "{sources:?}");
-    for (name, declared) in &header {
-        assert_eq!(
-            sources.get(name),
-            Some(declared),
-            "{name}: in the sources (left) and in the header (right)"
-        );
-    }
-    assert_eq!(sources.len(), header.len());
+    interface::compare_signatures(plain, c_type);
 }
 
 /// The callbacks of the sources, by their names in C.

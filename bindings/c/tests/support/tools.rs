@@ -1,11 +1,28 @@
-//! The installed library, compilers, and how programs are compiled and run.
+//! The installed library, compilers, and how programs are compiled and run. The main file of each test names its library, as `LIBRARY`.
 
+use crate::LIBRARY;
 use std::env;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
+
+/// A library, and where its parts lie.
+pub struct Library {
+    /// What `scripts/install` and pkg-config call it.
+    pub package: &'static str,
+    /// What the linker calls it.
+    pub name: &'static str,
+    /// Its file, below the directory of libraries.
+    pub file: &'static str,
+    /// The directory of its headers, below the prefix of the installation.
+    pub headers: &'static str,
+    /// Its header, below the directory of headers.
+    pub header: &'static str,
+    /// What stands in front of each function in the header.
+    pub marker: &'static str,
+}
 
 /// The directory `bindings/c`.
 pub fn bindings() -> PathBuf {
@@ -19,7 +36,7 @@ pub fn read(path: impl AsRef<Path>) -> String {
 
 /// What the tests build. It stays, and the next run writes over it.
 fn built() -> PathBuf {
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("braidb-c");
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(LIBRARY.package);
     fs::create_dir_all(&dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
     dir
 }
@@ -37,7 +54,7 @@ pub fn run(command: &mut Command) -> Output {
     output
 }
 
-/// Where `install.sh` installed the library that cargo built for this test.
+/// Where `scripts/install` installed the library that cargo built for this test.
 pub fn prefix() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     PREFIX.get_or_init(|| {
@@ -45,7 +62,8 @@ pub fn prefix() -> &'static Path {
         // Cargo builds the shared and the static library beside this test.
         let test = env::current_exe().expect("a program knows its file");
         let libraries = test.parent().expect("a file lies in a directory");
-        run(Command::new(bindings().join("install.sh")).arg(&prefix).arg(libraries));
+        let mut install = Command::new(bindings().join("../../scripts/install"));
+        run(install.arg(&prefix).args(["--library", LIBRARY.package, "--from"]).arg(libraries));
         prefix
     })
 }
@@ -62,7 +80,7 @@ pub fn leave_out(test: &str, why: &str) {
     let is_required =
         env::var("BRAIDB_REQUIRE").is_ok_and(|words| words.split_whitespace().any(|word| word == "c"));
     assert!(!is_required, "{test}: {why}");
-    let _ = writeln!(io::stderr(), "SKIPPED braidb-c {test}: {why}");
+    let _ = writeln!(io::stderr(), "SKIPPED c: {test} of {}: {why}", LIBRARY.package);
 }
 
 /// A language in which programs use the library.
@@ -89,8 +107,18 @@ impl Language {
             Language::Cpp => compiler.arg("-std=c++17"),
         };
         compiler.args(["-pedantic", "-Wall", "-Wextra", "-Werror", "-pthread"]);
-        compiler.arg("-I").arg(prefix().join("include"));
+        compiler.arg("-I").arg(prefix().join(LIBRARY.headers));
         Some(compiler)
+    }
+}
+
+/// Compiles the header alone, with nothing included before it, in both languages.
+pub fn compile_header() {
+    let header = prefix().join(LIBRARY.headers).join(LIBRARY.header);
+    for (language, name) in [(Language::C, "c"), (Language::Cpp, "c++")] {
+        if let Some(mut compiler) = language.compiler("header") {
+            run(compiler.args(["-fsyntax-only", "-x", name]).arg(&header));
+        }
     }
 }
 
@@ -108,18 +136,28 @@ pub fn compile(language: Language, source: &Path, test: &str, linking: Linking) 
     compiler.arg(source).arg("-o").arg(&program);
     match linking {
         Linking::Shared => {
-            compiler.arg("-L").arg(&libraries).arg("-lbraidb");
+            compiler.arg("-L").arg(&libraries).arg(format!("-l{}", LIBRARY.name));
             compiler.arg(format!("-Wl,-rpath,{}", libraries.display()));
         }
         Linking::Static => {
-            let package = read(libraries.join("pkgconfig/braidb.pc"));
+            let package = read(libraries.join("pkgconfig").join(format!("{}.pc", LIBRARY.package)));
             let private = package.lines().find_map(|line| line.strip_prefix("Libs.private: "));
             let private = private.expect("the package names what a static library needs");
-            compiler.arg(libraries.join("libbraidb.a")).args(private.split_whitespace());
+            compiler.arg(libraries.join(format!("lib{}.a", LIBRARY.name))).args(private.split_whitespace());
         }
     }
     run(&mut compiler);
     Some(program)
+}
+
+/// Compiles a test in C and runs it. Its argument is the path of a database that is missing. Returns what it printed, or `None` if there is no
+/// compiler.
+pub fn run_test(source: &Path) -> Option<String> {
+    let name = source.file_stem().and_then(|name| name.to_str()).expect("a test has a name");
+    let program = compile(Language::C, source, name, Linking::Shared)?;
+    let scratch = Scratch::new(name);
+    let output = run(Command::new(program).arg(scratch.database()));
+    Some(String::from_utf8(output.stdout).expect("a test prints UTF-8"))
 }
 
 /// A directory for the databases of a test, which is missing. It is removed at the end.
@@ -127,7 +165,7 @@ pub struct Scratch(PathBuf);
 
 impl Scratch {
     pub fn new(test: &str) -> Scratch {
-        let dir = env::temp_dir().join(format!("braidb-c-{test}-{}", std::process::id()));
+        let dir = env::temp_dir().join(format!("{}-{test}-{}", LIBRARY.package, std::process::id()));
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
         Scratch(dir)
