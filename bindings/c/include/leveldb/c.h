@@ -1,16 +1,16 @@
 /*
- * LevelDB's C interface, of version 1.23, over BraidDB. A program that was written for leveldb/c.h compiles with this header unchanged, and a
- * program that was compiled with LevelDB's header runs with this library. docs/c.md lists what differs.
+ * LevelDB's C interface, of version 1.23, over BraidDB. A program that was written for leveldb/c.h compiles with this header unchanged,
+ * and a program that was compiled with LevelDB's header runs with this library. docs/c.md lists what differs.
  *
- * ERRORS. A function with an errptr reports an error there: *errptr becomes a text in memory of malloc, which you free by leveldb_free. Before
- * the call *errptr is NULL, or a text of malloc, which the function frees if it puts another one there. Success leaves *errptr as it is. A text
- * begins with "Corruption: ", "Not implemented: ", "Invalid argument: " or "IO error: ".
+ * ERRORS. A function with an errptr reports an error there: *errptr becomes a text in memory of malloc, which you free by leveldb_free.
+ * Before the call *errptr is NULL, or a text of malloc, which the function frees if it puts another one there. Success leaves *errptr as
+ * it is. A text begins with "Corruption: ", "Not implemented: ", "Invalid argument: " or "IO error: ".
  *
- * ARGUMENTS. A handle is one that the library returned and that was not destroyed. Bytes have the length that is passed with them, and no thread
- * changes them during the call. The library copies them. A flag is 0, or anything else for yes.
+ * ARGUMENTS. A handle is one that the library returned and that was not destroyed. Bytes have the length that is passed with them, and no
+ * thread changes them during the call. The library copies them. A flag is 0, or anything else for yes.
  *
- * THREADS. Any number of threads may use a database, a snapshot, and options that do not change. One thread at a time may use a batch or an
- * iterator; functions that take a const one may run beside each other. No thread may use a handle that another one destroys or closes.
+ * THREADS. Any number of threads may use a database, a snapshot, and options that do not change. One thread at a time may use a batch or
+ * an iterator; functions that take a const one may run beside each other. No thread may use a handle that another one destroys or closes.
  *
  * AFTER leveldb_close the directory is free, whatever handles there are. Iterators and snapshots may be destroyed later; an iterator that
  * moves has no entry any more.
@@ -168,7 +168,8 @@ BRAIDB_LEVELDB_API void leveldb_options_set_max_file_size(leveldb_options_t *opt
 /* Each database that is opened with these options gets a cache of the size of this one. */
 BRAIDB_LEVELDB_API void leveldb_options_set_cache(leveldb_options_t *options, leveldb_cache_t *cache);
 
-/* These have no effect. */
+/* ---- Options of an open that have no effect ------------------------------------------------------------------------------------------ */
+
 BRAIDB_LEVELDB_API void leveldb_options_set_paranoid_checks(leveldb_options_t *options, uint8_t yes);
 BRAIDB_LEVELDB_API void leveldb_options_set_filter_policy(leveldb_options_t *options, leveldb_filterpolicy_t *policy);
 BRAIDB_LEVELDB_API void leveldb_options_set_env(leveldb_options_t *options, leveldb_env_t *env);
@@ -208,8 +209,10 @@ BRAIDB_LEVELDB_API void leveldb_readoptions_destroy(leveldb_readoptions_t *optio
 /* NULL reads what there is now. */
 BRAIDB_LEVELDB_API void leveldb_readoptions_set_snapshot(leveldb_readoptions_t *options, const leveldb_snapshot_t *snapshot);
 
-/* These have no effect: every block is checked, and the cache protects itself from scans. */
+/* No effect: every block is checked when it is read from a file. */
 BRAIDB_LEVELDB_API void leveldb_readoptions_set_verify_checksums(leveldb_readoptions_t *options, uint8_t yes);
+
+/* No effect: blocks that are read once do not drive out others. */
 BRAIDB_LEVELDB_API void leveldb_readoptions_set_fill_cache(leveldb_readoptions_t *options, uint8_t yes);
 
 BRAIDB_LEVELDB_API leveldb_writeoptions_t *leveldb_writeoptions_create(void);

@@ -65,7 +65,7 @@ static void small_buffer(void) {
     char key[8], *sstables;
     int number;
     OK(db = leveldb_open(options, dir, &err));
-    for (number = 0; number < 2000; number++) {
+    for (number = 0; number < 400; number++) {
         sprintf(key, "%06d", number);
         put(db, key, "of a small buffer");
     }

@@ -1,4 +1,4 @@
-//! The programs: tests in C, one file each.
+//! The programs: tests in C, one file each, and the benchmark.
 
 use crate::interface;
 use crate::tools::{self, Language, Linking, Scratch, bindings};
@@ -61,6 +61,19 @@ fn the_static_library_is_complete() {
     };
     let scratch = Scratch::new("iterators-static");
     tools::run(Command::new(program).arg(scratch.database()));
+}
+
+#[test]
+fn the_benchmark_measures_puts_gets_and_walks() {
+    let source = bindings().join("bench/leveldb_bench.c");
+    let Some(program) = tools::compile(Language::C, &source, "bench", Linking::Shared) else { return };
+    for order in ["0", "1"] {
+        let scratch = Scratch::new(&format!("bench-{order}"));
+        let output = tools::run(Command::new(&program).arg(scratch.database()).args(["3000", order]));
+        let lines = String::from_utf8(output.stdout).expect("the benchmark prints UTF-8");
+        let measured: Vec<&str> = lines.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        assert_eq!(measured, ["put", "get", "iterate"]);
+    }
 }
 
 #[test]
