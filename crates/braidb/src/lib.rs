@@ -89,7 +89,7 @@ pub use base::{MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 pub use braidb_storage as storage;
 pub use db::{
     AsBatch, BatchEntry, ColumnFamily, Cursor, Db, IntoBounds, Iter, Keys, Options, Overlay, OverlayIter,
-    PageLimit, Salvage, Salvaged, Snapshot, Transaction, TransactionIter, WriteBatch,
+    PageLimit, Prefix, Salvage, Salvaged, Snapshot, Transaction, TransactionIter, WriteBatch,
 };
 
 pub mod stats {

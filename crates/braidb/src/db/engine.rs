@@ -290,9 +290,9 @@ impl Engine {
         self.jobs.compact(None, progress)
     }
 
-    pub fn compact_range(&self, family: FamilyId, span: Span) -> Result<()> {
+    pub fn compact_range(&self, family: FamilyId, span: Span, progress: &mut dyn FnMut(u64)) -> Result<()> {
         self.jobs.flush()?;
-        self.jobs.compact(Some((family, span)), &mut |_| {})
+        self.jobs.compact(Some((family, span)), progress)
     }
 
     pub fn excise(&self, family: FamilyId, spans: Vec<Span>) -> Result<()> {

@@ -59,7 +59,32 @@ impl Db {
     ///
     /// As for [`Db::compact`].
     pub fn compact_range(&self, range: impl IntoBounds) -> Result<()> {
-        compact_range(self, FamilyId::DEFAULT, range)
+        self.compact_range_with_progress(range, |_| {})
+    }
+
+    /// As [`Db::compact_range`], with the `progress` of [`Db::compact_with_progress`]: bytes outside of the range are counted too.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-compact-range-p-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// db.put("k", "v")?;
+    /// let mut left = Vec::new();
+    /// db.compact_range_with_progress("a".."z", |left_bytes| left.push(left_bytes))?;
+    /// assert_eq!(left.last(), Some(&0));
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`Db::compact`].
+    pub fn compact_range_with_progress(
+        &self,
+        range: impl IntoBounds,
+        mut progress: impl FnMut(u64),
+    ) -> Result<()> {
+        compact_range(self, FamilyId::DEFAULT, range, &mut progress)
     }
 }
 
@@ -71,7 +96,16 @@ impl ColumnFamily {
 
     /// As [`Db::compact_range`].
     pub fn compact_range(&self, range: impl IntoBounds) -> Result<()> {
-        compact_range(self.db(), self.id(), range)
+        self.compact_range_with_progress(range, |_| {})
+    }
+
+    /// As [`Db::compact_range_with_progress`].
+    pub fn compact_range_with_progress(
+        &self,
+        range: impl IntoBounds,
+        mut progress: impl FnMut(u64),
+    ) -> Result<()> {
+        compact_range(self.db(), self.id(), range, &mut progress)
     }
 }
 
@@ -80,9 +114,14 @@ fn excise<R: IntoBounds>(db: &Db, family: FamilyId, ranges: impl IntoIterator<It
     db.engine()?.excise(family, spans)
 }
 
-fn compact_range(db: &Db, family: FamilyId, range: impl IntoBounds) -> Result<()> {
+fn compact_range(
+    db: &Db,
+    family: FamilyId,
+    range: impl IntoBounds,
+    progress: &mut dyn FnMut(u64),
+) -> Result<()> {
     let engine = db.engine()?;
-    span_of(range).map_or(Ok(()), |span| engine.compact_range(family, span))
+    span_of(range).map_or(Ok(()), |span| engine.compact_range(family, span, progress))
 }
 
 /// The keys of a range; `None` if there are none.

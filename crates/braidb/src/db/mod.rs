@@ -38,7 +38,7 @@ mod verify;
 
 pub use crate::plan::tree::sizes::{Forecast, LevelForecast, Load};
 pub use batch::{AsBatch, BatchEntry, WriteBatch};
-pub use bounds::IntoBounds;
+pub use bounds::{IntoBounds, Prefix};
 pub use cursor::Cursor;
 pub use database::Db;
 pub use family::ColumnFamily;
@@ -378,7 +378,29 @@ impl Db {
     ///
     /// [`Io`](crate::Error::Io) if a file cannot be read. Damage is no error; the report lists it.
     pub fn verify(&self) -> Result<VerifyReport> {
-        self.engine()?.verify()
+        self.verify_with_progress(|_| {})
+    }
+
+    /// As [`Db::verify`]. Whenever a file is begun, `progress` gets the bytes of all files that were begun. No lock is held while it runs. If it
+    /// panics, the verification ends, and the database is as before.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-verifyp-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// db.put("k", "v")?;
+    /// let mut begun = Vec::new();
+    /// let report = db.verify_with_progress(|bytes| begun.push(bytes))?;
+    /// assert_eq!(begun.last(), Some(&report.bytes));
+    /// # drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`Db::verify`].
+    pub fn verify_with_progress(&self, mut progress: impl FnMut(u64)) -> Result<VerifyReport> {
+        self.engine()?.verify(&mut progress)
     }
 
     /// Raises every write to [`Durability::Sync`](crate::Durability::Sync), stops background work, and releases the directory. Any later

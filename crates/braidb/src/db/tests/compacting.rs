@@ -6,6 +6,7 @@ use braidb_storage::inline::{Inline, SeededRandom, StepClock};
 use braidb_storage::locks::Mutex;
 use braidb_storage::sim::{Fault, Lasting, OpKind, SimFs};
 use braidb_storage::{Env, Job, Lane, Runtime};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -292,4 +293,40 @@ fn l0_is_relieved_while_two_callers_compact() {
     assert_eq!(running, 2, "a step of each caller");
     assert!(runs < 5, "{runs} runs in L0");
     assert_eq!(bench.db.stats().counts.job_failures, 1);
+}
+
+/// What a test runs: it gets the callback for its progress.
+type Work<'a> = &'a dyn Fn(&mut dyn FnMut(u64)) -> crate::Result<()>;
+
+/// Work of a caller that `progress` ends by a panic, as a binding does for Ctrl-C.
+#[test]
+fn a_callback_that_panics_ends_the_work_and_leaves_the_database_in_order() {
+    let bench = Bench::new(options().background_merges(false));
+    for round in 0..4u8 {
+        (0..400u32).for_each(|number| bench.db.put(number.to_be_bytes(), [round; 60]).unwrap());
+        bench.db.flush().unwrap();
+    }
+    let mut ended = 0;
+    for nth in 1..=3u32 {
+        let works: [Work<'_>; 2] =
+            [&|progress| bench.db.compact_range_with_progress(.., progress), &|progress| {
+                bench.db.verify_with_progress(progress).map(|_| ())
+            }];
+        for work in works {
+            let mut calls = 0;
+            let mut progress = |_| {
+                calls += 1;
+                if calls == nth {
+                    resume_unwind(Box::new("enough"));
+                }
+            };
+            ended += u32::from(catch_unwind(AssertUnwindSafe(|| work(&mut progress))).is_err());
+            assert!(bench.db.stats().poisoned.is_none());
+            assert_eq!(bench.db.verify().unwrap().damages, []);
+            bench.db.put(nth.to_be_bytes(), [3; 60]).unwrap();
+        }
+    }
+    assert!(ended > 3, "{ended}");
+    bench.db.compact().unwrap();
+    assert!(bench.db.iter().all(|row| row.unwrap().1 == [3; 60]));
 }

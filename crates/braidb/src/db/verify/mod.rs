@@ -85,9 +85,9 @@ impl Options {
 }
 
 impl Engine {
-    pub fn verify(&self) -> Result<VerifyReport> {
+    pub fn verify(&self, progress: &mut dyn FnMut(u64)) -> Result<VerifyReport> {
         self.shared.health.check_open()?;
-        let report = online(self);
+        let report = online(self, progress);
         // If the database was closed meanwhile, files may be gone, and the report would be wrong.
         self.shared.health.check_open()?;
         self.reader_ended();
@@ -95,8 +95,8 @@ impl Engine {
     }
 }
 
-/// Verifies an open database.
-fn online(engine: &Engine) -> Result<VerifyReport> {
+/// Verifies an open database. `progress` gets the bytes of the files that were begun.
+fn online(engine: &Engine, progress: &mut dyn FnMut(u64)) -> Result<VerifyReport> {
     let env = &engine.jobs.parts.env;
     let mut check = Check::new(env, engine.jobs.parts.tables.dirs().clone());
     // Tables that the state names are not deleted before the state is dropped.
@@ -104,6 +104,9 @@ fn online(engine: &Engine) -> Result<VerifyReport> {
         check.manifest(manifest)?;
         Ok((state.clone(), logs.clone()))
     })?;
+    // `with_files` holds the catalog, so the callback gets its first call afterwards. How many bytes there are in all is unknown here.
+    let mut of_begun = |begun: u64, _| progress(begun);
+    check.progress = Some((&mut of_begun, 0));
     check.tables(&state)?;
     check.value_counts(&state);
     check.value_files(&state);
