@@ -1,6 +1,5 @@
 //! Batches: writes that happen together or not at all.
 
-use crate::code::Code;
 use crate::database::{Database, durability, usable};
 use crate::failure::{Failure, Result};
 use crate::family::{Family, family_of};
@@ -8,6 +7,7 @@ use crate::guard::{ErrorOut, guard, quiet};
 use crate::packed::Packed;
 use crate::pointers::{Slice, give, need};
 use braidb::{BatchEntry, ColumnFamily, Error, MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES, WriteBatch};
+use braidb_bindings::code::Code;
 use std::ffi::{c_int, c_void};
 use std::ptr;
 

@@ -1,6 +1,5 @@
 //! Cursors: a place among the entries of a range, which moves both ways.
 
-use crate::code::Code;
 use crate::database::{Database, Shared};
 use crate::failure::{Failure, Result};
 use crate::family::Family;
@@ -9,6 +8,7 @@ use crate::packed::Page;
 use crate::place::Place;
 use crate::pointers::{Out, Slice, give, need, out};
 use crate::snapshot::Snapshot;
+use braidb_bindings::code::Code;
 use std::mem;
 use std::ptr;
 use std::sync::Arc;

@@ -1,57 +1,49 @@
 //! The handle of a database: opening, closing, and what concerns a whole database.
 
-use crate::code::Code;
 use crate::failure::{Failure, Result, without_nul};
 use crate::family::Family;
 use crate::guard::{ErrorOut, guard, quiet};
 use crate::options::OptionsHandle;
 use crate::pointers::{Out, Text, give, give_text, need, out};
-use crate::reports::{self, give_json};
-use braidb::storage::real::RealFs;
-use braidb::storage::{FileSystem, Process};
-use braidb::{ColumnFamily, Db, Durability, Error, Options};
+use braidb::{ColumnFamily, Db, Durability, Options};
+use braidb_bindings::code::Code;
+use braidb_bindings::opened::Opened;
+use braidb_bindings::reports;
 use std::ffi::{CString, c_char};
+use std::ops::Deref;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What all handles of one open database share.
 #[derive(Debug)]
 pub struct Shared {
-    pub db: Db,
+    opened: Opened,
     /// The family that NULL stands for.
     default: ColumnFamily,
-    /// A number that no other open in this process has.
-    pub id: u64,
-    process: Process,
-    is_closed: AtomicBool,
+}
+
+impl Deref for Shared {
+    type Target = Opened;
+
+    fn deref(&self) -> &Opened {
+        &self.opened
+    }
 }
 
 impl Shared {
-    /// Fails in a forked child, and after `braidb_close`. Some calls of the engine return no error, and handles have locks of their own,
-    /// so each function asks here first.
-    #[inline]
-    pub fn check(&self) -> Result<()> {
-        self.check_process()?;
-        if self.is_closed.load(Ordering::Acquire) {
-            return Err(Error::Closed.into());
-        }
-        Ok(())
-    }
-
     /// The column family of a handle. NULL is the default family.
     #[inline]
     pub fn family<'a>(&'a self, family: Option<&'a Family>) -> &'a ColumnFamily {
         family.map_or(&self.default, |family| &family.family)
     }
+}
 
-    fn check_process(&self) -> Result<()> {
-        match self.process.is_forked() {
-            false => Ok(()),
-            true => Err(Error::Forked { path: self.db.path().to_owned() }.into()),
-        }
+/// Gives the caller the text of a report, if the caller wants it.
+pub fn give_json<R: ToString>(json: Option<&mut *mut c_char>, report: impl FnOnce() -> R) {
+    if let Some(json) = json {
+        *json = give_text(&report().to_string());
     }
 }
 
@@ -88,18 +80,12 @@ fn open(
     db: Out<'_, *mut Database>,
     how: impl FnOnce(Options, &Path) -> braidb::Result<Db>,
 ) -> Result<Code> {
-    static OPENED: AtomicU64 = AtomicU64::new(0);
     let db = out(db, "db", ptr::null_mut())?;
-    // Before the open: what a child inherits was opened by its parent.
-    let process = RealFs.process();
-    let process =
-        process.map_err(|error| Failure::new(Code::IO, format!("could not register for forks: {error}")))?;
-    let opened = how(OptionsHandle::of(options), path.path("path")?)?;
-    let path = without_nul(opened.path().as_os_str().as_bytes());
-    let id = OPENED.fetch_add(1, Ordering::Relaxed);
-    let default = opened.column_family("default")?;
-    let shared = Arc::new(Shared { db: opened, default, id, process, is_closed: AtomicBool::new(false) });
-    *db = give(Database { shared, path });
+    let unregistered = |error| Failure::new(Code::IO, format!("could not register for forks: {error}"));
+    let opened = Opened::new(unregistered, || Ok(how(OptionsHandle::of(options), path.path("path")?)?))?;
+    let path = without_nul(opened.db.path().as_os_str().as_bytes());
+    let default = opened.db.column_family("default")?;
+    *db = give(Database { shared: Arc::new(Shared { opened, default }), path });
     Ok(Code::OK)
 }
 
@@ -128,12 +114,7 @@ pub extern "C" fn braidb_open_read_only(
 #[unsafe(no_mangle)]
 pub extern "C" fn braidb_close(db: Option<&Database>, err: ErrorOut<'_>) -> Code {
     guard("braidb_close", err, || {
-        let shared = &need(db, "db")?.shared;
-        shared.check_process()?;
-        let closed = shared.db.close();
-        // The database is closed after an error too.
-        shared.is_closed.store(true, Ordering::Release);
-        closed?;
+        need(db, "db")?.shared.close()?;
         Ok(Code::OK)
     })
 }
@@ -248,7 +229,7 @@ pub extern "C" fn braidb_recovery(
 ) -> Code {
     guard("braidb_recovery", err, || {
         let json = out(json, "json", ptr::null_mut())?;
-        *json = give_text(&reports::recovery(usable(db)?.db.recovery()));
+        *json = give_text(&reports::recovery(usable(db)?.db.recovery()).to_string());
         Ok(Code::OK)
     })
 }

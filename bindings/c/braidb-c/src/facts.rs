@@ -1,6 +1,5 @@
 //! Facts about an open database: statistics, single metrics, and estimates of ranges.
 
-use crate::code::Code;
 use crate::database::{Database, usable};
 use crate::failure::{Failure, Result};
 use crate::family::Family;
@@ -8,10 +7,10 @@ use crate::guard::{ErrorOut, guard};
 use crate::place::Place;
 use crate::pointers::{Out, Text, elements, give_text, out, places};
 use crate::ranges::Range;
-use crate::reports;
 use braidb::stats::RangeEstimate;
+use braidb_bindings::code::Code;
+use braidb_bindings::reports;
 use std::ffi::c_char;
-use std::fmt::Write;
 use std::ptr;
 
 /// `braidb_estimate_t`.
@@ -28,7 +27,7 @@ pub struct Estimate {
 pub extern "C" fn braidb_stats(db: Option<&Database>, json: Out<'_, *mut c_char>, err: ErrorOut<'_>) -> Code {
     guard("braidb_stats", err, || {
         let json = out(json, "json", ptr::null_mut())?;
-        *json = give_text(&reports::statistics(&usable(db)?.db.stats()));
+        *json = give_text(&reports::statistics(&usable(db)?.db.stats()).to_string());
         Ok(Code::OK)
     })
 }
@@ -63,11 +62,7 @@ pub extern "C" fn braidb_metrics(
 ) -> Code {
     guard("braidb_metrics", err, || {
         let place = out(text, "text", ptr::null_mut())?;
-        let mut text = String::new();
-        for (name, number) in reports::figures(&usable(db)?.db.stats()) {
-            writeln!(text, "braidb_{name} {number}").expect("a text takes all that is written");
-        }
-        *place = give_text(&text);
+        *place = give_text(&reports::metrics(&usable(db)?.db.stats()));
         Ok(Code::OK)
     })
 }

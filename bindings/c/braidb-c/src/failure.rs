@@ -1,8 +1,9 @@
 //! Errors: what a function of this library failed with, and the handle by which C reads it.
 
-use crate::code::Code;
 use crate::guard::quiet;
 use braidb::Error;
+use braidb_bindings::code::{Code, place};
+use braidb_bindings::settings;
 use braidb_ffi::memory::Refused;
 use braidb_ffi::panics::Panicked;
 use std::ffi::{CStr, CString, c_char};
@@ -68,23 +69,14 @@ impl From<Refused> for Failure {
     }
 }
 
-/// The file or directory that an error names, and the offset of damage in it.
-fn place(error: &Error) -> (Option<&Path>, u64) {
-    match error {
-        Error::Corruption { path, offset, .. } => (Some(path), *offset),
-        Error::Poisoned { cause } => place(cause),
-        Error::Io { path, .. }
-        | Error::Missing { path }
-        | Error::Exists { path }
-        | Error::NotADatabase { path, .. }
-        | Error::Unsupported { path, .. }
-        | Error::Locked { path }
-        | Error::LockLost { path }
-        | Error::Tier { path, .. }
-        | Error::Full { path, .. }
-        | Error::ReadOnly { path }
-        | Error::Forked { path } => (Some(path), 0),
-        _ => (None, 0),
+impl From<settings::Refused> for Failure {
+    #[cold]
+    fn from(refused: settings::Refused) -> Failure {
+        let hint = match refused {
+            settings::Refused::Unknown { .. } => "; `braidb_options_names` lists those that there are",
+            settings::Refused::Value { .. } => "",
+        };
+        Failure::invalid(format!("{refused}{hint}"))
     }
 }
 

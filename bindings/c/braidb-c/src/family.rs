@@ -1,11 +1,11 @@
 //! Column families: their handles and their names.
 
-use crate::code::Code;
 use crate::database::{Database, Shared, usable};
 use crate::failure::{Result, without_nul};
 use crate::guard::{ErrorOut, guard, quiet};
 use crate::pointers::{Block, Out, Text, give, need, out};
 use braidb::{ColumnFamily, Db, Error};
+use braidb_bindings::code::Code;
 use std::ffi::{CString, c_char};
 use std::mem;
 use std::ptr;

@@ -1,8 +1,8 @@
 //! How a function of this library ends: with a code, and with the error of its body in the place that the caller named for it.
 
-use crate::code::Code;
 use crate::failure::{ErrorHandle, Result};
 use crate::pointers::Out;
+use braidb_bindings::code::Code;
 pub use braidb_ffi::panics::{attempt, quiet};
 use std::ptr;
 

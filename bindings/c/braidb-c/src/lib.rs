@@ -1,15 +1,15 @@
 //! The C library of BraidDB: the functions that `bindings/c/include/braidb.h` declares. The header is their documentation.
 //!
 //! C alone calls the functions here. No module is public, so Rust code cannot reach them. `braidb-ffi` turns panics into errors, and has what
-//! both C libraries know of memory.
+//! both C libraries know of memory. `braidb-bindings` has what all bindings share: options by name, codes of errors, reports.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `code`, `failure` | codes of errors, and the errors themselves |
+//! | `failure` | errors, as handles |
 //! | `guard` | what stands around the body of each function |
 //! | `pointers` | slices of bytes, places and buffers for results |
-//! | `settings`, `options` | options by name |
-//! | `database`, `reports` | opening and closing, and what concerns a whole database |
+//! | `options` | options by name |
+//! | `database` | opening and closing, and what concerns a whole database |
 //! | `family`, `snapshot`, `value` | handles with few functions |
 //! | `place`, `point` | a family, at a moment or now; reads and writes of single keys |
 //! | `batch`, `packed`, `cursor`, `facts`, `ranges`, `tiers`, `salvage` | a group of functions each |
@@ -26,7 +26,6 @@
 #![allow(clippy::too_many_arguments, reason = "a function of C takes all that it needs one by one")]
 
 mod batch;
-mod code;
 mod cursor;
 mod database;
 mod facts;
@@ -41,9 +40,7 @@ mod place;
 mod point;
 mod pointers;
 mod ranges;
-mod reports;
 mod salvage;
-mod settings;
 mod snapshot;
 mod staged;
 mod tiers;

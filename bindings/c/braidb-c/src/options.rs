@@ -1,10 +1,10 @@
 //! The handle of options: how a database is opened.
 
-use crate::code::Code;
 use crate::guard::{ErrorOut, guard, quiet};
 use crate::pointers::{Text, give, need};
-use crate::settings;
 use braidb::Options;
+use braidb_bindings::code::Code;
+use braidb_bindings::settings;
 use std::ffi::c_char;
 use std::mem;
 use std::ptr;

@@ -1,6 +1,5 @@
 //! Overlays: staged writes over the database, which their reads see before a commit writes them together.
 
-use crate::code::Code;
 use crate::database::{Database, Shared, durability, usable};
 use crate::failure::Result;
 use crate::family::Family;
@@ -8,6 +7,7 @@ use crate::guard::{ErrorOut, guard, quiet};
 use crate::pointers::{Out, Slice, give, need, out};
 use crate::staged::{self, Handle, OnEntry};
 use crate::value::ValueHandle;
+use braidb_bindings::code::Code;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;

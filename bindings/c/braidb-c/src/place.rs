@@ -1,12 +1,12 @@
 //! A family of a database, now or at the moment of a snapshot: where reads and writes go.
 
-use crate::code::Code;
 use crate::database::{Database, Shared, usable};
 use crate::failure::{Failure, Result};
 use crate::family::Family;
 use crate::snapshot::Snapshot;
 use braidb::stats::RangeEstimate;
 use braidb::{ColumnFamily, Durability, Iter, Salvage, Value};
+use braidb_bindings::code::Code;
 use std::ops::Bound;
 use std::sync::Arc;
 

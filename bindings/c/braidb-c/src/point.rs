@@ -1,6 +1,5 @@
 //! Puts, deletes and gets of single keys, and of many keys at once.
 
-use crate::code::Code;
 use crate::database::{Database, durability};
 use crate::failure::Result;
 use crate::family::Family;
@@ -9,6 +8,7 @@ use crate::place::Place;
 use crate::pointers::{Block, Out, Slice, elements, need, out, places};
 use crate::snapshot::Snapshot;
 use crate::value::{ValueHandle, answer_copy, answer_value, give_value};
+use braidb_bindings::code::Code;
 use std::ffi::c_void;
 use std::ptr;
 

@@ -1,12 +1,12 @@
 //! Whole ranges at once: taking all their entries away, and compacting them.
 
-use crate::code::Code;
 use crate::database::Database;
 use crate::failure::{Failure, Result};
 use crate::family::Family;
 use crate::guard::{ErrorOut, guard};
 use crate::place::Place;
 use crate::pointers::{Slice, elements};
+use braidb_bindings::code::Code;
 
 /// `braidb_range_t`.
 #[repr(C)]

@@ -1,6 +1,5 @@
 //! Salvage: the entries of a damaged database that can be proved, and the ranges of keys about which it tells nothing.
 
-use crate::code::Code;
 use crate::database::Database;
 use crate::failure::{Failure, without_nul};
 use crate::family::Family;
@@ -10,6 +9,7 @@ use crate::pointers::{Slice, need};
 use crate::staged::OnEntry;
 use braidb::Salvaged;
 use braidb::stats::DamagedRange;
+use braidb_bindings::code::Code;
 use std::ffi::{c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 

@@ -1,9 +1,9 @@
 //! Snapshots: the database at one moment.
 
-use crate::code::Code;
 use crate::database::{Database, Shared, usable};
 use crate::guard::{ErrorOut, guard, quiet};
 use crate::pointers::{Out, give, out};
+use braidb_bindings::code::Code;
 use std::ptr;
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
 //! What overlays and transactions have in common: writes that wait, and reads that see them over the database.
 
-use crate::code::Code;
 use crate::database::Shared;
 use crate::failure::Result;
 use crate::family::Family;
@@ -8,6 +7,7 @@ use crate::place::bounds;
 use crate::pointers::{Out, Slice, need};
 use crate::value::{ValueHandle, answer_copy, answer_value};
 use braidb::{ColumnFamily, Value};
+use braidb_bindings::code::Code;
 use std::ffi::{c_int, c_void};
 use std::ops::Bound;
 

@@ -1,11 +1,11 @@
 //! Slow tiers: emptying one, and checkpoints of databases that have some.
 
-use crate::code::Code;
-use crate::database::{Database, usable};
+use crate::database::{Database, give_json, usable};
 use crate::failure::Result;
 use crate::guard::{ErrorOut, guard};
 use crate::pointers::{Out, Text, elements};
-use crate::reports::{self, give_json};
+use braidb_bindings::code::Code;
+use braidb_bindings::reports;
 use std::ffi::{c_char, c_void};
 use std::path::Path;
 use std::ptr;

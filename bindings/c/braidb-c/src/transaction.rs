@@ -1,6 +1,5 @@
 //! Transactions: reads of one moment and writes over them, which commit together unless another write changed what was read.
 
-use crate::code::Code;
 use crate::database::{Database, Shared, durability, usable};
 use crate::failure::{Failure, Result};
 use crate::family::Family;
@@ -8,6 +7,7 @@ use crate::guard::{ErrorOut, guard, quiet};
 use crate::pointers::{Out, Slice, give, need, out};
 use crate::staged::{self, Handle, OnEntry};
 use crate::value::ValueHandle;
+use braidb_bindings::code::Code;
 use std::cell::RefCell;
 use std::ffi::c_void;
 use std::ptr;

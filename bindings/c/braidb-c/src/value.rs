@@ -1,10 +1,10 @@
 //! Values that gets found: pinned where they lie, or copied into a buffer of the caller.
 
-use crate::code::Code;
 use crate::failure::Result;
 use crate::guard::quiet;
 use crate::pointers::{Buffer, Out, give, out};
 use braidb::Value;
+use braidb_bindings::code::Code;
 use std::ptr;
 
 /// `braidb_value_t`.

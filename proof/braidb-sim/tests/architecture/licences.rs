@@ -20,14 +20,15 @@ const ALLOWED: [&str; 11] = [
 ];
 
 /// For each crate of the workspace, the workspace crates that it may be built from.
-const OURS: [(&str, &[&str]); 10] = [
+const OURS: [(&str, &[&str]); 11] = [
     ("braidb-storage", &[]),
     ("braidb", &["braidb-storage"]),
     ("braidb-bench", &[]),
     ("braidb-device", &["braidb-storage"]),
     ("braidb-lab", &["braidb", "braidb-bench", "braidb-cli", "braidb-device"]),
+    ("braidb-bindings", &["braidb"]),
     ("braidb-ffi", &[]),
-    ("braidb-c", &["braidb", "braidb-ffi"]),
+    ("braidb-c", &["braidb", "braidb-bindings", "braidb-ffi"]),
     ("braidb-leveldb", &["braidb", "braidb-ffi"]),
     ("braidb-cli", &["braidb"]),
     ("braidb-sim", &["braidb", "braidb-storage"]),

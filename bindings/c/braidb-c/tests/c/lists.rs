@@ -47,7 +47,7 @@ fn numbers(text: &str, prefix: &str) -> BTreeSet<(String, i32)> {
 
 #[test]
 fn codes_are_those_of_the_header() {
-    let codes = numbers(&read(bindings().join("braidb-c/src/code.rs")), "");
+    let codes = numbers(&read(bindings().join("../common/src/code.rs")), "");
     assert!(codes.len() > 20, "{codes:?}");
     let mut declared = numbers(&header(), "BRAIDB_");
     declared.retain(|(name, _)| !name.starts_with("DURABILITY_"));
@@ -120,11 +120,11 @@ fn every_error_has_a_code() {
         .map(|line| line.chars().take_while(|letter| letter.is_alphanumeric()).collect())
         .collect();
     assert!(variants.len() > 15, "{variants:?}");
-    let codes = read(bindings().join("braidb-c/src/code.rs"));
+    let codes = read(bindings().join("../common/src/code.rs"));
     for variant in variants {
         let has_arm =
             [" {", " =>"].iter().any(|after| codes.contains(&format!("            Error::{variant}{after}")));
-        assert!(has_arm, "Code::of in bindings/c/braidb-c/src/code.rs has no arm for Error::{variant}");
+        assert!(has_arm, "Code::of in bindings/common/src/code.rs has no arm for Error::{variant}");
     }
 }
 
@@ -142,7 +142,7 @@ fn every_option_of_the_engine_has_a_name() {
         .filter(|name| !NO_OPTIONS.contains(name))
         .collect();
     assert!(setters.len() > 30, "{setters:?}");
-    let settings = read(bindings().join("braidb-c/src/settings.rs"));
+    let settings = read(bindings().join("../common/src/settings.rs"));
     let names: BTreeSet<&str> = settings
         .lines()
         .filter_map(|line| line.strip_prefix("    \"")?.split_once("\" => |options, value|"))

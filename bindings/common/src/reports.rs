@@ -1,26 +1,18 @@
-//! What the database reports, as JSON. Names are those of the fields in `braidb::stats`.
+//! What the database reports, as JSON and as text. Names are those of the fields in `braidb::stats`.
 
-use crate::pointers::give_text;
 use braidb::stats::{
     CheckpointReport, Cut, FamilyStats, LevelStats, LogStats, RecoveryReport, Stats, TierStats, VerifyReport,
 };
 use serde_json::{Map, Value, json};
-use std::ffi::c_char;
+use std::fmt::Write;
 use std::path::Path;
-
-/// Gives the caller the text of a report, if the caller wants it.
-pub fn give_json(json: Option<&mut *mut c_char>, text: impl FnOnce() -> String) {
-    if let Some(json) = json {
-        *json = give_text(&text());
-    }
-}
 
 /// A path as text. Bytes that are no UTF-8 are replaced.
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-pub fn verification(report: &VerifyReport) -> String {
+pub fn verification(report: &VerifyReport) -> Value {
     let damages = report.damages.iter().map(|damage| {
         json!({ "path": text(&damage.path), "offset": damage.offset, "bytes": damage.bytes, "what": damage.what })
     });
@@ -33,19 +25,17 @@ pub fn verification(report: &VerifyReport) -> String {
         "damages": damages.collect::<Vec<Value>>(),
         "notes": notes.collect::<Vec<Value>>(),
     })
-    .to_string()
 }
 
-pub fn checkpoint(report: &CheckpointReport) -> String {
+pub fn checkpoint(report: &CheckpointReport) -> Value {
     json!({
         "files": report.files,
         "linked_bytes": report.linked_bytes,
         "copied_bytes": report.copied_bytes,
     })
-    .to_string()
 }
 
-pub fn recovery(report: &RecoveryReport) -> String {
+pub fn recovery(report: &RecoveryReport) -> Value {
     let cut = |cut: &Cut| {
         json!({
             "path": text(&cut.path),
@@ -63,11 +53,10 @@ pub fn recovery(report: &RecoveryReport) -> String {
         "manifest_cut": report.manifest_cut.as_ref().map(cut),
         "set_aside": report.set_aside.iter().map(|path| text(path)).collect::<Vec<String>>(),
     })
-    .to_string()
 }
 
 /// All statistics. What [`figures`] has, and what is no single number.
-pub fn statistics(stats: &Stats) -> String {
+pub fn statistics(stats: &Stats) -> Value {
     let mut all: Map<String, Value> =
         figures(stats).into_iter().map(|(name, number)| (name, number.into())).collect();
     all.insert("families".to_owned(), stats.families.iter().map(family).collect());
@@ -76,7 +65,7 @@ pub fn statistics(stats: &Stats) -> String {
     all.insert("merge_bytes_total".to_owned(), stats.counts.merge_bytes.to_vec().into());
     all.insert("poisoned".to_owned(), stats.poisoned.clone().into());
     all.insert("job_error".to_owned(), stats.job_error.clone().into());
-    Value::from(all).to_string()
+    Value::from(all)
 }
 
 /// Every statistic that is one number: what there is now, and, with names that end in `_total`, what was counted since the open.
@@ -106,6 +95,15 @@ pub fn figures(stats: &Stats) -> Vec<(String, u64)> {
     let merged = ("merge_bytes_all_total".to_owned(), stats.counts.merge_bytes.iter().sum());
     let written = ("written_bytes_total".to_owned(), stats.total_written_bytes());
     now.chain(counted).chain([merged, written]).collect()
+}
+
+/// What [`figures`] has as lines `braidb_NAME NUMBER`, which Prometheus reads.
+pub fn metrics(stats: &Stats) -> String {
+    let mut text = String::new();
+    for (name, number) in figures(stats) {
+        writeln!(text, "braidb_{name} {number}").expect("a text takes all that is written");
+    }
+    text
 }
 
 fn family(family: &FamilyStats) -> Value {

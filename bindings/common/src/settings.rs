@@ -2,11 +2,32 @@
 //!
 //! The test `every_option_of_the_engine_has_a_name` compares the list with the sources of the engine.
 
-use crate::failure::{Failure, Result};
 use braidb::tuning::{Guards, MemoryPolicy, ValueLayout};
 use braidb::{Durability, Options};
+use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
+
+/// Why an option was not set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// There is no option of this name.
+    Unknown { name: String },
+    /// The option does not take this value.
+    Value { name: String, text: String, wanted: &'static str },
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refused::Unknown { name } => write!(f, "there is no option `{name}`"),
+            Refused::Value { name, text, wanted } => write!(f, "option `{name}`: {text:?} is not {wanted}"),
+        }
+    }
+}
+
+/// An outcome that a value of an option decides.
+type Result<T> = std::result::Result<T, Refused>;
 
 /// Declares the options: the name, and what sets it to a value, which is a text.
 macro_rules! settings {
@@ -22,9 +43,7 @@ macro_rules! settings {
                     let ($options, $value) = (options, value);
                     Ok($set)
                 })*
-                _ => Err(Failure::invalid(format!(
-                    "there is no option `{name}`; `braidb_options_names` lists those that there are"
-                ))),
+                _ => Err(Refused::Unknown { name: name.to_owned() }),
             }
         }
     };
@@ -141,8 +160,8 @@ struct Value<'a> {
 }
 
 impl Value<'_> {
-    fn refused(&self, wanted: &str) -> Failure {
-        Failure::invalid(format!("option `{}`: {:?} is not {wanted}", self.name, self.text))
+    fn refused(&self, wanted: &'static str) -> Refused {
+        Refused::Value { name: self.name.to_owned(), text: self.text.to_owned(), wanted }
     }
 
     fn number<T: FromStr>(&self) -> Result<T> {

@@ -1,7 +1,8 @@
-//! The numbers that C programs know errors by. A number never changes its meaning.
+//! The numbers and names that programs know errors by, and the file that an error is about. A number never changes its meaning.
 
 use braidb::Error;
 use std::ffi::CStr;
+use std::path::Path;
 
 /// What a function returns: `braidb_code_t`.
 #[repr(transparent)]
@@ -13,13 +14,21 @@ macro_rules! codes {
         impl Code {
             $(pub const $name: Code = Code($number);)*
 
-            /// The name of the code, as the header has it.
+            /// The name of the code, as the C header has it: `BRAIDB_LOCKED`.
             pub fn name(self) -> &'static CStr {
                 let name = match self {
                     $(Code::$name => concat!("BRAIDB_", stringify!($name), "\0"),)*
                     _ => "no code of BraidDB\0",
                 };
                 CStr::from_bytes_with_nul(name.as_bytes()).expect("each name ends with its only NUL")
+            }
+
+            /// The name of the code alone: `LOCKED`.
+            pub fn word(self) -> &'static str {
+                match self {
+                    $(Code::$name => stringify!($name),)*
+                    _ => "OTHER",
+                }
             }
         }
     };
@@ -86,14 +95,34 @@ impl Code {
             Error::Poisoned { .. } => Code::POISONED,
             Error::ReadOnly { .. } => Code::READ_ONLY,
             Error::Conflict => Code::CONFLICT,
-            // The library reads packed entries itself.
+            // The C library reads packed entries itself, and Python takes no page.
             Error::InvalidPage { .. } => Code::INVALID,
             Error::Excised => Code::EXCISED,
             Error::Closed => Code::CLOSED,
-            // No cursor of this library is made of an iterator that has ended.
+            // No cursor of a binding is made of an iterator that has ended.
             Error::Ended => Code::INVALID,
             Error::Forked { .. } => Code::FORKED,
             _ => Code::OTHER,
         }
+    }
+}
+
+/// The file or directory that an error names, and the offset of damage in it.
+pub fn place(error: &Error) -> (Option<&Path>, u64) {
+    match error {
+        Error::Corruption { path, offset, .. } => (Some(path), *offset),
+        Error::Poisoned { cause } => place(cause),
+        Error::Io { path, .. }
+        | Error::Missing { path }
+        | Error::Exists { path }
+        | Error::NotADatabase { path, .. }
+        | Error::Unsupported { path, .. }
+        | Error::Locked { path }
+        | Error::LockLost { path }
+        | Error::Tier { path, .. }
+        | Error::Full { path, .. }
+        | Error::ReadOnly { path }
+        | Error::Forked { path } => (Some(path), 0),
+        _ => (None, 0),
     }
 }
