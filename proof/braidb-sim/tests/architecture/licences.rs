@@ -20,7 +20,7 @@ const ALLOWED: [&str; 11] = [
 ];
 
 /// For each crate of the workspace, the workspace crates that it may be built from.
-const OURS: [(&str, &[&str]); 11] = [
+const OURS: [(&str, &[&str]); 12] = [
     ("braidb-storage", &[]),
     ("braidb", &["braidb-storage"]),
     ("braidb-bench", &[]),
@@ -30,6 +30,7 @@ const OURS: [(&str, &[&str]); 11] = [
     ("braidb-ffi", &[]),
     ("braidb-c", &["braidb", "braidb-bindings", "braidb-ffi"]),
     ("braidb-leveldb", &["braidb", "braidb-ffi"]),
+    ("braidb-python", &["braidb", "braidb-bindings"]),
     ("braidb-cli", &["braidb"]),
     ("braidb-sim", &["braidb", "braidb-storage"]),
 ];

@@ -49,7 +49,7 @@ const AMBIENT: [&str; 13] = [
 ];
 
 /// Exceptions from [`AMBIENT`]: the path, the word (all words if empty), and the reason.
-const MAY_BE_AMBIENT: [(&str, &str, &str); 11] = [
+const MAY_BE_AMBIENT: [(&str, &str, &str); 12] = [
     ("crates/braidb-storage/", "", "the seams themselves"),
     ("lab/braidb-lab/src/verbs/pair/host.rs", "", "files and time of a tool that starts processes in turns"),
     ("crates/braidb-cli/src/host/", "", "the command's own files and clock"),
@@ -70,6 +70,11 @@ const MAY_BE_AMBIENT: [(&str, &str, &str); 11] = [
         "crates/braidb/src/write/queue/waiting.rs",
         "std::thread",
         "lets other threads run where threads meet; a stepped runtime has one thread, which meets no other",
+    ),
+    (
+        "bindings/python/braidb-python/src/interrupts.rs",
+        "std::thread",
+        "the thread that works while another one waits for Ctrl-C",
     ),
     ("proof/braidb-sim/src/judge/writers/", "std::thread", "judges writers on real threads"),
     ("proof/braidb-sim/src/judge/isolation/", "std::thread", "judges transactions on real threads"),

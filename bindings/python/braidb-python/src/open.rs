@@ -1,0 +1,61 @@
+//! Calls that take the path of a database.
+
+use crate::database::Database;
+use crate::errors::{Failure, Result};
+use crate::interrupts;
+use crate::objects;
+use crate::options::options;
+use braidb::Options;
+use braidb_bindings::opened::Opened;
+use braidb_bindings::{reports, settings};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::path::PathBuf;
+
+/// Opens the database in the directory `path`. All options of docs/options.md are keyword arguments.
+#[pyfunction]
+#[pyo3(signature = (path, *, create=true, read_only=false, durability=None, slow_paths=None, **options))]
+pub fn open(
+    py: Python<'_>,
+    path: PathBuf,
+    create: bool,
+    read_only: bool,
+    durability: Option<&str>,
+    slow_paths: Option<Vec<PathBuf>>,
+    options: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Py<Database>> {
+    let options = self::options(create, durability, slow_paths, options)?;
+    let opened = py.detach(|| {
+        Opened::new(Failure::unregistered, || {
+            Ok(if read_only { options.open_read_only(path) } else { options.open(path) }?)
+        })
+    })?;
+    Database::create(py, opened)
+}
+
+/// Reads and checks every byte of a database that is not open. The list `damages` is empty if all is well. Ctrl-C ends it.
+#[pyfunction]
+#[pyo3(signature = (path, *, slow_paths=None))]
+pub fn verify<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    slow_paths: Option<Vec<PathBuf>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let options = options(false, None, slow_paths, None)?;
+    let report = interrupts::run(py, move |wanted| {
+        Ok(reports::verification(&options.verify_with_progress(path, |_, _| wanted.check())?))
+    })?;
+    objects::dict(py, &report)
+}
+
+/// Deletes a database that is not open: all its files but an empty `LOCK`. Directories of slow tiers stay.
+#[pyfunction]
+pub fn destroy(py: Python<'_>, path: PathBuf) -> Result<()> {
+    py.detach(|| Ok(Options::new().destroy(path)?))
+}
+
+/// The names of all options by which `open` takes a value.
+#[pyfunction]
+pub fn option_names() -> Vec<&'static str> {
+    settings::NAMES.trim_end_matches('\0').lines().collect()
+}

@@ -1,0 +1,213 @@
+//! The class `Transaction`: reads of one moment and writes over them, which commit together unless another write changed what was read.
+
+use crate::bytes::Bytes;
+use crate::errors::{Failure, Result, conflict};
+use crate::family::Family;
+use crate::options::durability;
+use crate::place::Place;
+use crate::reader::Reader;
+use braidb::{ColumnFamily, Error};
+use braidb_bindings::opened::Opened;
+use pyo3::prelude::*;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// After this many conflicts `transact` gives up, as the engine's own `transact` does.
+const MOST_CONFLICTS: u32 = 100;
+/// After this many conflicts `transact` pauses before it begins again. Fewer are met by chance.
+const CONFLICTS_BEFORE_PAUSE: u32 = 8;
+/// Seconds of such a pause: about as long as a flush of a small memtable, beside which an excise conflicts.
+const PAUSE_S: f64 = 0.01;
+
+/// A transaction under way, which its object and its iterators share.
+#[derive(Debug)]
+pub struct Running {
+    pub opened: Arc<Opened>,
+    /// `None` once the transaction was committed or rolled back.
+    transaction: RwLock<Option<braidb::Transaction>>,
+}
+
+impl Running {
+    /// Calls the transaction. The caller has asked `Opened::check`.
+    pub fn with<T>(&self, call: impl FnOnce(&braidb::Transaction) -> braidb::Result<T>) -> Result<T> {
+        let transaction = self.transaction.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(call(transaction.as_ref().ok_or_else(ended)?)?)
+    }
+
+    /// Ends the transaction, once no thread uses it.
+    fn take(&self) -> Result<braidb::Transaction> {
+        self.opened.check()?;
+        self.transaction.write().unwrap_or_else(PoisonError::into_inner).take().ok_or_else(ended)
+    }
+
+    /// Stages a put, or a delete if there is no value.
+    fn stage(&self, family: Option<&ColumnFamily>, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        self.opened.check()?;
+        self.with(|transaction| match (family, value) {
+            (None, Some(value)) => transaction.put(key, value),
+            (None, None) => transaction.delete(key),
+            (Some(family), Some(value)) => transaction.put_in(family, key, value),
+            (Some(family), None) => transaction.delete_in(family, key),
+        })
+    }
+
+    fn commit(&self, wanted: Option<&str>) -> Result<()> {
+        let wanted = durability(wanted)?;
+        let transaction = self.take()?;
+        Ok(match wanted {
+            None => transaction.commit(),
+            Some(wanted) => transaction.commit_with(wanted),
+        }?)
+    }
+
+    /// Whether the transaction was committed or rolled back.
+    fn has_ended(&self) -> Result<bool> {
+        self.opened.check()?;
+        Ok(self.transaction.read().unwrap_or_else(PoisonError::into_inner).is_none())
+    }
+
+    /// Drops the writes. Does nothing if the transaction has ended.
+    fn rollback(&self) -> Result<()> {
+        self.opened.check_process()?;
+        let transaction = self.transaction.write().unwrap_or_else(PoisonError::into_inner).take();
+        drop(transaction);
+        Ok(())
+    }
+}
+
+fn ended() -> Failure {
+    Failure::closed("the transaction was committed or rolled back; begin another one with `db.transaction()`")
+}
+
+/// Reads and writes that take effect together, or not at all.
+#[pyclass(frozen, extends = Reader, module = "braidb")]
+#[derive(Debug)]
+pub struct Transaction {
+    running: Arc<Running>,
+    durability: Option<String>,
+}
+
+impl Transaction {
+    /// Begins a transaction. `wanted` is the durability of its commit.
+    pub fn begin(py: Python<'_>, opened: &Arc<Opened>, wanted: Option<String>) -> PyResult<Py<Transaction>> {
+        let transaction = py.detach(|| {
+            durability(wanted.as_deref())?;
+            opened.check()?;
+            Ok::<_, Failure>(opened.db.transaction()?)
+        })?;
+        let running =
+            Arc::new(Running { opened: opened.clone(), transaction: RwLock::new(Some(transaction)) });
+        let reader = Reader { place: Place::Transaction(running.clone()) };
+        let new = PyClassInitializer::from(reader).add_subclass(Transaction { running, durability: wanted });
+        Py::new(py, new)
+    }
+
+    fn stage(
+        &self,
+        py: Python<'_>,
+        family: Option<&Bound<'_, Family>>,
+        key: &[u8],
+        value: Option<&[u8]>,
+    ) -> Result<()> {
+        let named = family.map(Family::named);
+        py.detach(|| {
+            let family = named.map(|named| named.of(&self.running.opened)).transpose()?;
+            self.running.stage(family, key, value)
+        })
+    }
+}
+
+#[pymethods]
+impl Transaction {
+    /// Sets `key` to `value` when the transaction commits.
+    #[pyo3(signature = (key, value, *, family=None))]
+    fn put(
+        &self,
+        py: Python<'_>,
+        key: Bytes<'_>,
+        value: Bytes<'_>,
+        family: Option<&Bound<'_, Family>>,
+    ) -> Result<()> {
+        self.stage(py, family, &key, Some(&value))
+    }
+
+    /// Removes `key` when the transaction commits.
+    #[pyo3(signature = (key, *, family=None))]
+    fn delete(&self, py: Python<'_>, key: Bytes<'_>, family: Option<&Bound<'_, Family>>) -> Result<()> {
+        self.stage(py, family, &key, None)
+    }
+
+    fn __setitem__(&self, py: Python<'_>, key: Bytes<'_>, value: Bytes<'_>) -> Result<()> {
+        self.stage(py, None, &key, Some(&value))
+    }
+
+    fn __delitem__(&self, py: Python<'_>, key: Bytes<'_>) -> Result<()> {
+        self.stage(py, None, &key, None)
+    }
+
+    /// Writes all, if all that was read is still true. Raises `ConflictError` otherwise.
+    #[pyo3(signature = (*, durability=None))]
+    fn commit(&self, py: Python<'_>, durability: Option<&str>) -> Result<()> {
+        let wanted = durability.or(self.durability.as_deref());
+        py.detach(|| self.running.commit(wanted))
+    }
+
+    /// Drops all writes. Does nothing after a commit.
+    fn rollback(&self, py: Python<'_>) -> Result<()> {
+        py.detach(|| self.running.rollback())
+    }
+
+    fn __enter__(slf: Py<Transaction>) -> Py<Transaction> {
+        slf
+    }
+
+    /// Commits, or rolls back after an exception. Does nothing if the block has ended the transaction.
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> Result<()> {
+        let wanted = self.durability.as_deref();
+        let is_done = kind.is_none();
+        py.detach(|| match is_done {
+            true if self.running.has_ended()? => Ok(()),
+            true => self.running.commit(wanted),
+            false => self.running.rollback(),
+        })
+    }
+}
+
+/// Runs `work` in transactions until one commits. Returns what `work` returned.
+pub fn transact<'py>(
+    py: Python<'py>,
+    opened: &Arc<Opened>,
+    work: &Bound<'py, PyAny>,
+    wanted: Option<String>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let conflict = conflict(py)?;
+    for conflicts in 1..=MOST_CONFLICTS {
+        let transaction = Transaction::begin(py, opened, wanted.clone())?;
+        let done = work.call1((&transaction,)).and_then(|done| {
+            let running = &transaction.get().running;
+            py.detach(|| running.commit(wanted.as_deref()))?;
+            Ok(done)
+        });
+        match done {
+            // A read of excised keys conflicts within `work`.
+            Err(error) if error.is_instance(py, conflict) => {
+                transaction.get().rollback(py)?;
+                if conflicts >= CONFLICTS_BEFORE_PAUSE {
+                    py.import("time")?.call_method1("sleep", (PAUSE_S,))?;
+                }
+                py.check_signals()?;
+            }
+            Err(error) => {
+                transaction.get().rollback(py)?;
+                return Err(error);
+            }
+            done => return done,
+        }
+    }
+    Err(Failure::from(Error::Conflict).into())
+}

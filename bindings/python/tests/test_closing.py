@@ -1,0 +1,173 @@
+"""What is left after a close: every object refuses by name, and none keeps the directory."""
+
+import gc
+import unittest
+
+import braidb
+from case import Case, fill, key
+
+
+class Closing(Case):
+    def test_every_object_refuses(self):
+        db = self.open()
+        fill(db, 100)
+        users = db.family("users")
+        batch, snapshot, transaction = db.batch(), db.snapshot(), db.transaction()
+        batch.put(b"k", b"v")
+        cursor = db.cursor()
+        cursor.first()
+        begun, fresh = db.items(), snapshot.items()
+        next(begun)
+        of_transaction = transaction.items()
+        next(of_transaction)
+        db.close()
+        db.close()
+        self.assertTrue(db.closed)
+        self.assertIn("closed", repr(db))
+        calls = {
+            "reads": [
+                *(lambda store=store: store.get(b"k") for store in (db, users, snapshot, transaction)),
+                *(lambda store=store: store[b"k"] for store in (db, users, snapshot, transaction)),
+                *(lambda store=store: b"k" in store for store in (db, users, snapshot, transaction)),
+                *(lambda store=store: store.contains(b"k") for store in (db, users, snapshot, transaction)),
+                *(lambda store=store: store.get_view(b"k") for store in (db, users, snapshot, transaction)),
+                *(lambda store=store: store.get_many([b"k"]) for store in (db, users, snapshot, transaction)),
+                *(lambda store=store: store.items() for store in (db, users, snapshot, transaction)),
+                *(lambda store=store: store.keys() for store in (db, users, snapshot, transaction)),
+                *(lambda store=store: store.values() for store in (db, users, snapshot, transaction)),
+                *(lambda store=store: iter(store) for store in (db, users, snapshot, transaction)),
+                *(lambda store=store: reversed(store) for store in (db, users, snapshot, transaction)),
+                *(lambda store=store: store.first() for store in (db, users, snapshot, transaction)),
+                *(lambda store=store: store.last() for store in (db, users, snapshot, transaction)),
+                *(lambda store=store: store.cursor() for store in (db, users, snapshot)),
+            ],
+            "writes": [
+                *(lambda store=store: store.put(b"k", b"v") for store in (db, users, batch, transaction)),
+                *(lambda store=store: store.delete(b"k") for store in (db, users, batch, transaction)),
+                *(lambda store=store: store.__setitem__(b"k", b"v") for store in (db, users, batch, transaction)),
+                *(lambda store=store: store.__delitem__(b"k") for store in (db, users, batch, transaction)),
+                *(lambda store=store: store.setdefault(b"k", b"v") for store in (db, users)),
+                *(lambda store=store: store.pop(b"k", None) for store in (db, users)),
+                *(lambda store=store: store.update({b"k": b"v"}) for store in (db, users)),
+                *(lambda store=store: store.compare_and_swap(b"k", None, None) for store in (db, users)),
+                batch.write,
+                batch.clear,
+                lambda: len(batch),
+                lambda: batch.bytes,
+                transaction.commit,
+                lambda: db.transact(lambda transaction: None),
+            ],
+            "ranges": [
+                *(lambda store=store: store.estimate() for store in (db, users)),
+                *(lambda store=store: store.approximate_size() for store in (db, users)),
+                *(lambda store=store: store.excise([(None, None)]) for store in (db, users)),
+                *(lambda store=store: store.compact() for store in (db, users)),
+                *(lambda store=store: store.compact(b"a", b"b") for store in (db, users)),
+            ],
+            "iterators": [
+                lambda: next(begun),
+                lambda: next(fresh),
+                lambda: next(of_transaction),
+                lambda: begun.key,
+                cursor.first,
+                cursor.last,
+                cursor.next,
+                cursor.prev,
+                lambda: cursor.seek(b"k"),
+                lambda: cursor.seek_for_prev(b"k"),
+                lambda: cursor.key,
+                lambda: cursor.value,
+            ],
+            "database": [
+                lambda: db.family("users"),
+                db.families,
+                db.batch,
+                db.transaction,
+                db.snapshot,
+                db.stats,
+                db.metrics,
+                db.recovery,
+                db.verify,
+                lambda: db.checkpoint(self.path("copy")),
+                lambda: db.evacuate(self.path("slow")),
+                db.flush,
+                db.persist,
+                db.settle,
+            ],
+        }
+        for group, all_of_group in calls.items():
+            for number, call in enumerate(all_of_group):
+                with self.subTest(group=group, number=number):
+                    with self.assertRaises(braidb.ClosedError) as told:
+                        call()
+                    self.assertIsInstance(told.exception, RuntimeError)
+                    self.assertEqual(told.exception.code, "CLOSED")
+        # Closes of what was open do nothing, and the directory is free.
+        for each in (begun, fresh, cursor, snapshot):
+            each.close()
+        transaction.rollback()
+        self.assertEqual(len(list(self.open())), 100)
+
+    def test_every_method_is_tried(self):
+        """Compares the names in `test_every_object_refuses` with the methods that there are."""
+        with open(__file__) as file:
+            source = file.read()
+        work_closed = {"close", "closed", "path", "name", "rollback"}
+        for kind in (braidb.Database, braidb.Family, braidb.Snapshot, braidb.Transaction, braidb.Batch, braidb.Cursor, braidb.Walk):
+            for name in dir(kind):
+                if not name.startswith("_") and name not in work_closed:
+                    self.assertTrue(f".{name}(" in source or f".{name}," in source, f"{kind.__name__}.{name}")
+
+    def test_closed_objects_say_which(self):
+        db = self.open()
+        fill(db, 100)
+        entries, cursor, snapshot = db.items(), db.cursor(), db.snapshot()
+        of_snapshot = snapshot.items()
+        for each, call, text in [
+            (entries, lambda: next(entries), "iterator"),
+            (cursor, cursor.next, "cursor"),
+            (snapshot, lambda: snapshot.get(b"k"), "snapshot"),
+        ]:
+            with each:
+                pass
+            each.close()
+            with self.assertRaisesRegex(braidb.ClosedError, text):
+                call()
+        # What was made of a snapshot keeps its moment.
+        fill(db, 200)
+        self.assertEqual(sum(1 for _ in of_snapshot), 100)
+
+    def test_leaked_iterators_do_not_keep_the_directory(self):
+        db = self.open()
+        fill(db, 1_000)
+        leaked = [db.items() for _ in range(100)] + [db.snapshot().keys() for _ in range(100)]
+        for entries in leaked:
+            next(entries)
+        db.close()
+        again = self.open()
+        self.assertEqual(len(list(again)), 1_000)
+        del leaked
+        again.close()
+
+    def test_a_database_without_names_is_closed(self):
+        db = braidb.open(self.path())
+        db.put(b"k", b"v")
+        entries = db.items()
+        del db
+        self.assertEqual(next(entries), (b"k", b"v"))
+        with self.assertRaises(braidb.LockedError):
+            braidb.open(self.path())
+        del entries
+        gc.collect()
+        self.assertEqual(self.open()[b"k"], b"v")
+
+    def test_a_context_closes_after_an_exception(self):
+        with self.assertRaises(ZeroDivisionError):
+            with braidb.open(self.path()) as db:
+                1 / 0
+        self.assertTrue(db.closed)
+        self.open()
+
+
+if __name__ == "__main__":
+    unittest.main()
