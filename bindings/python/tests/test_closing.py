@@ -51,6 +51,7 @@ class Closing(Case):
                 *(lambda store=store: store.update({b"k": b"v"}) for store in (db, users)),
                 *(lambda store=store: store.compare_and_swap(b"k", None, None) for store in (db, users)),
                 batch.write,
+                lambda: batch.append(batch),
                 batch.clear,
                 lambda: len(batch),
                 lambda: batch.bytes,

@@ -35,7 +35,9 @@ class Databases(Case):
         db.close()
         self.assertTrue(db.closed)
         self.assertIn("closed", repr(db))
-        plyvel.DB(os.fsencode(self.path())).close()
+        with plyvel.DB(os.fsencode(self.path())) as db:
+            self.assertFalse(db.closed)
+        self.assertTrue(db.closed)
         plyvel.DB(pathlib.Path(self.path())).close()
         with self.assertRaises(plyvel.Error):
             plyvel.DB(self.path(), error_if_exists=True)
@@ -146,6 +148,14 @@ class Entries(PlyvelCase):
         self.assertEqual(list(db), [])
         batch.write()
         self.assertEqual(list(db), [(b"b", b"2")])
+        size = batch.approximate_size()
+        other = db.write_batch()
+        other.put(b"c", b"0")
+        batch.append(other)
+        batch.append(batch)
+        self.assertGreater(batch.approximate_size(), size)
+        batch.write()
+        self.assertEqual(db.get(b"c"), b"0")
         batch.clear()
         batch.write()
         with self.assertRaises(ZeroDivisionError):
@@ -225,6 +235,8 @@ class Entries(PlyvelCase):
             lambda: prefixed.get(b"k"),
             lambda: batch.put(b"k", b"v"),
             lambda: batch.delete(b"k"),
+            lambda: batch.append(batch),
+            batch.approximate_size,
             batch.clear,
             batch.write,
             batch.__enter__,

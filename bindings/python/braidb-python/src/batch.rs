@@ -87,6 +87,14 @@ impl Batch {
         Ok(self.writes()?.bytes())
     }
 
+    /// Adds all writes of another batch, which keeps them.
+    fn append(&self, other: &Bound<'_, Batch>) -> Result<()> {
+        // A batch may be appended to itself, so the two locks are not held at once.
+        let other = other.get().writes()?.clone();
+        self.writes()?.append(&other);
+        Ok(())
+    }
+
     /// Removes all writes.
     fn clear(&self) -> Result<()> {
         self.writes()?.clear();

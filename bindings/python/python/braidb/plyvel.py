@@ -78,7 +78,7 @@ def _options(
     bloom_filter_bits: int,
     comparator: Callable[[bytes, bytes], int] | None,
     comparator_name: bytes | None,
-) -> dict[str, int]:
+) -> dict[str, Any]:
     """The options of BraidDB for those of LevelDB. `paranoid_checks`, `block_restart_interval` and `compression` have no effect."""
     if isinstance(compression, bytes):
         compression = compression.decode()
@@ -87,7 +87,7 @@ def _options(
     if compression not in (None, "snappy"):
         raise ValueError("'compression' must be None or 'snappy'")
     _comparator(comparator, comparator_name)
-    options = {}
+    options: dict[str, Any] = {}
     if write_buffer_size is not None:
         options["memtable_bytes"] = _within(write_buffer_size, 4 << 10, 2 << 30)
     if max_open_files is not None:
@@ -163,6 +163,14 @@ class DB:
     def close(self) -> None:
         """Closes the database. All later calls raise RuntimeError."""
         self._db.close()
+
+    def __enter__(self) -> DB:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
 
     def __repr__(self) -> str:
         return f"<braidb.plyvel.DB with name {self._name!r}{' (closed)' if self.closed else ''}>"
@@ -322,6 +330,14 @@ class WriteBatch:
     def clear(self) -> None:
         """Removes all writes."""
         self._batch.clear()
+
+    def append(self, source: WriteBatch) -> None:
+        """Adds all writes of another batch."""
+        self._batch.append(source._batch)
+
+    def approximate_size(self) -> int:
+        """About how many bytes the writes have."""
+        return self._batch.bytes
 
     def write(self) -> None:
         """Writes all, or nothing. The batch keeps its writes."""
