@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Checks for the tools that the build needs, and installs missing ones: a C linker, and a Rust toolchain that is new enough. With the
-# argument `miri`, also a nightly toolchain with Miri. With `rivals`, also LevelDB, which lab/rivals/ loads. With `rocksdb`, also a release
-# build of RocksDB, from its Java package. With `hyperleveldb`, also HyperLevelDB 1.0.2, built from the sources in a package of Node.js. The
-# last line of output is then the `export` that tells lab/rivals/ where this build is. Changes nothing if nothing is missing.
+# argument `miri`, also a nightly toolchain with Miri. With `bindings`, also a C++ compiler and Python, for the tests of the bindings. With
+# `rivals`, also LevelDB, which lab/rivals/ loads. With `rocksdb`, also a release build of RocksDB, from its Java package. With
+# `hyperleveldb`, also HyperLevelDB 1.0.2, built from the sources in a package of Node.js. The last line of output is then the `export` that
+# tells lab/rivals/ where this build is. Changes nothing if nothing is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -75,6 +76,10 @@ if [ "${1:-}" = miri ] && ! cargo +nightly miri --version >/dev/null 2>&1; then
 fi
 
 case "${1:-}" in
+bindings)
+    command -v c++ >/dev/null || install "$(named g++ gcc-c++ gcc gcc-c++ g++)"
+    python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || install "$(named python3 python3 python python3 python3)"
+    ;;
 rivals | rocksdb)
     # `cc` prints a path if the linker finds the library, and the bare name otherwise.
     if [ "$(cc -print-file-name=libleveldb.so)" = libleveldb.so ]; then
