@@ -161,15 +161,16 @@ impl Options {
         self
     }
 
-    /// Memory of the whole database, in bytes; `None` bounds each part alone. The memtable gets an eighth of it, or
-    /// [`memtable_bytes`](Options::memtable_bytes) if that is less, and as much again while a flush is under way. Background threads get
-    /// 4 MiB each for merges and flushes. Indexes, filters and slots of tables take what they need of the rest, and the block cache has what
+    /// Memory that the parts of the database share, in bytes; `None` bounds each part alone. The memtable gets an eighth of it, or
+    /// [`memtable_bytes`](Options::memtable_bytes) if that is less, and as much again while a flush is under way. 4 MiB are set aside for
+    /// each background thread. Indexes, filters, samples and slots of tables take what they need of the rest, and the block cache has what
     /// they leave, at most [`block_cache_bytes`](Options::block_cache_bytes) if that is set. So the cache shrinks while the database grows.
     ///
-    /// Indexes and filters take about 2% of the data with entries of 144 bytes. If they need more than the limit leaves, a sixteenth of the
-    /// rest stays for blocks, and the limit is exceeded: [`Stats::table_memory_bytes`](crate::stats::Stats) tells. Values, snapshots and
-    /// iterators that the program holds, and batches that it fills, come on top. From 32 MiB with the default number of threads. Default:
-    /// `None`.
+    /// Indexes and filters take about 3 bytes an entry. If they need more than the limit leaves, a sixteenth of the rest stays for blocks, and
+    /// the limit is exceeded: [`Stats::table_memory_bytes`](crate::stats::Stats::table_memory_bytes) tells. These come on top of the limit:
+    /// a 2,500th of the memtable for each column family, what a merge loads of logs (up to 64 MiB, where the limit is below 256 MiB), merges of
+    /// entries far below 100 bytes, and values, snapshots, iterators and batches that the program holds. From 32 MiB with the default number
+    /// of threads. Default: `None`.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-memorylimit-{}", std::process::id()));
@@ -358,7 +359,10 @@ impl Options {
 
     /// Bytes of the block cache, in a process that may use `memory_bytes` bytes.
     pub(crate) fn cache_bytes(&self, memory_bytes: impl FnOnce() -> Option<u64>) -> usize {
-        self.block_cache_bytes.or(self.shared_bytes()).unwrap_or_else(|| {
+        if let Some(shared) = self.shared_bytes() {
+            return self.block_cache_bytes.map_or(shared, |bytes| bytes.min(shared));
+        }
+        self.block_cache_bytes.unwrap_or_else(|| {
             let share = memory_bytes().map_or(LEAST_CACHE_BYTES, |bytes| bytes / CACHE_SHARE);
             share.clamp(LEAST_CACHE_BYTES, MOST_CACHE_BYTES) as usize
         })
@@ -450,10 +454,10 @@ impl Options {
     /// [`Error::InvalidOption`] names an option that cannot work.
     pub fn check(&self) -> Result<()> {
         check_range("memtable_bytes", self.memtable_bytes as u64, 4 << 10, 2 << 30)?;
-        self.check_memory_limit()?;
         check_range("filter_bits_per_key", u64::from(self.filter_bits_per_key), 0, 32)?;
         check_range("open_files", self.open_files as u64, 16, 1_000_000)?;
         check_range("background_threads", self.background_threads as u64, 1, 64)?;
+        self.check_memory_limit()?;
         if let Some(rate) = self.merge_bytes_per_second {
             check_range("merge_bytes_per_second", rate, 1 << 20, 1 << 40)?;
         }

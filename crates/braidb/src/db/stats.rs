@@ -145,7 +145,8 @@ pub struct Stats {
     pub damages_waiting: u64,
     /// Bytes in the block cache.
     pub cache_bytes: u64,
-    /// Most bytes that the block cache takes: [`Options::block_cache_bytes`](crate::Options::block_cache_bytes), or its default on this machine.
+    /// Most bytes that the block cache takes: [`Options::block_cache_bytes`](crate::Options::block_cache_bytes), or its default on this machine. With
+    /// [`Options::memory_limit`](crate::Options::memory_limit), what the tables leave of it now.
     pub cache_limit_bytes: u64,
     /// Bytes of memory for indexes, filters, samples and slots of open tables. A slot is where the cache keeps a block.
     pub table_memory_bytes: u64,

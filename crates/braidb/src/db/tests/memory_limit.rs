@@ -33,6 +33,8 @@ fn a_limit_is_divided_among_writes_threads_and_reads() {
     assert_eq!(small.full_memory_bytes(), 1 << 20, "less than an eighth, as the program said");
     assert_eq!(small.shared_bytes(), Some((256 - 2 - 4 * 4) << 20));
     assert_eq!(small.cache_bytes(|| unreachable!("it is not asked")), 3 << 20);
+    let large = small.block_cache_bytes(64 << 30);
+    assert_eq!(large.cache_bytes(|| unreachable!("it is not asked")), (256 - 2 - 4 * 4) << 20);
     assert_eq!(Options::new().shared_bytes(), None);
 }
 
@@ -41,6 +43,8 @@ fn a_limit_that_cannot_work_is_refused_with_one_that_can() {
     assert!(limited(LEAST).check().is_ok());
     let few = limited(LEAST).memtable_bytes(1 << 20);
     assert!(few.clone().background_threads(3).check().is_ok() && few.background_threads(9).check().is_err());
+    let refused = limited(LEAST).background_threads(usize::MAX).check();
+    assert!(matches!(refused, Err(Error::InvalidOption { option: "background_threads", .. })));
     for options in [limited(LEAST - 8), limited(64 << 20).background_threads(64)] {
         let Err(Error::InvalidOption { option: "memory_limit", why }) = options.check() else { panic!() };
         let (_, enough) = why.split_once("set at least ").unwrap();
