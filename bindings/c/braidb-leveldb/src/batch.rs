@@ -101,12 +101,14 @@ pub extern "C" fn leveldb_writebatch_iterate(
     deleted: OnDelete,
 ) {
     quiet("leveldb_writebatch_iterate", (), || {
-        let (Some(batch), Some(put), Some(deleted)) = (batch, put, deleted) else { return };
+        let Some(batch) = batch else { return };
         for entry in batch.batch.iter() {
             let (key, klen) = (pointer(entry.key()), entry.key().len());
-            match entry.value() {
-                Some(value) => put(state, key, klen, pointer(value), value.len()),
-                None => deleted(state, key, klen),
+            // A caller may pass NULL where its batch has no such entry.
+            match (entry.value(), put, deleted) {
+                (Some(value), Some(put), _) => put(state, key, klen, pointer(value), value.len()),
+                (None, _, Some(deleted)) => deleted(state, key, klen),
+                _ => {}
             }
         }
     });

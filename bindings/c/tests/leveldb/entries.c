@@ -66,6 +66,7 @@ static void places_of_errors(void) {
 
 static void batches(void) {
     leveldb_writebatch_t *batch = leveldb_writebatch_create(), *other = leveldb_writebatch_create();
+    char text[200] = "";
     batch_is(batch, "");
     leveldb_writebatch_put(batch, "one", 3, "1", 1);
     leveldb_writebatch_put(batch, "two", 3, "2", 1);
@@ -80,6 +81,12 @@ static void batches(void) {
     leveldb_writebatch_append(batch, other);
     batch_is(batch, "one=1\ntwo=2\n-one\nthree=3\n");
     batch_is(other, "three=3\n");
+    /* No callback is called where it is NULL. */
+    leveldb_writebatch_iterate(batch, text, on_put, NULL);
+    CHECK(strcmp(text, "one=1\ntwo=2\nthree=3\n") == 0);
+    text[0] = 0;
+    leveldb_writebatch_iterate(batch, text, NULL, on_delete);
+    CHECK(strcmp(text, "-one\n") == 0);
     OK(leveldb_write(db, written, batch, &err));
     has(db, read_now, "two", "2");
     has(db, read_now, "three", "3");
