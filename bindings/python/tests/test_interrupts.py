@@ -5,6 +5,7 @@ it is stopped.
 """
 
 import collections
+import contextlib
 import faulthandler
 import itertools
 import os
@@ -19,6 +20,16 @@ KEYS = 20_000
 PATIENCE = 60
 
 
+def threads():
+    """The names of the threads of this process."""
+    names = []
+    for task in os.listdir("/proc/self/task"):
+        # A thread may end meanwhile.
+        with contextlib.suppress(OSError), open(f"/proc/self/task/{task}/comm") as file:
+            names.append(file.read().strip())
+    return names
+
+
 class Interrupts(Case):
     def setUp(self):
         super().setUp()
@@ -28,12 +39,14 @@ class Interrupts(Case):
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         self.addCleanup(signal.signal, signal.SIGINT, before)
 
-    def interrupted(self, forever):
-        """Exhausts an iterator without an end, and sends the signal when it has begun."""
+    def interrupted(self, forever, thread=None):
+        """Exhausts an iterator without an end, and sends the signal when it has begun, and when the process has a thread of this name."""
         begun = threading.Event()
 
         def send():
             begun.wait()
+            while thread is not None and thread not in threads():
+                pass
             os.kill(os.getpid(), signal.SIGINT)
 
         sender = threading.Thread(target=send)
@@ -76,12 +89,8 @@ class Interrupts(Case):
         for _ in range(2):
             large.update((key(number), bytes(1 << 10)) for number in range(2_000))
             db.flush()
-        self.interrupted(iter(db.compact, False))
-        names = []
-        for task in os.listdir("/proc/self/task"):
-            with open(f"/proc/self/task/{task}/comm") as file:
-                names.append(file.read().strip())
-        self.assertIn("braidb-python", names, "the call did not wait for the merge that it had begun")
+        self.interrupted(iter(db.compact, False), thread="braidb-python")
+        self.assertIn("braidb-python", threads(), "the call did not wait for the merge that it had begun")
         self.in_order(db)
 
 
