@@ -52,6 +52,7 @@ class Opening(Case):
         self.assertEqual((told.exception.code, told.exception.path), ("MISSING", self.path()))
         self.assertIsInstance(told.exception, OSError)
         db = self.open()
+        self.assertTrue(issubclass(braidb.LockedError, braidb.IOError), "plyvel raises its IOError for a locked database")
         with self.assertRaisesRegex(braidb.LockedError, "close that one first") as told:
             self.open()
         self.assertEqual(told.exception.code, "LOCKED")

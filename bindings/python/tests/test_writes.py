@@ -137,6 +137,27 @@ class Transactions(Case):
             transaction.cursor()
         transaction.rollback()
 
+    def test_iterates_over_writes_of_the_loop(self):
+        db = self.open()
+        db.update((b"%d" % number, b"") for number in range(1, 7))
+        transaction = db.transaction()
+        seen = []
+        for found in transaction.keys():
+            seen.append(found)
+            transaction.delete(b"%d" % (int(found) + 1))
+        self.assertEqual(seen, [b"1", b"3", b"5"])
+        transaction.rollback()
+
+    def test_transact_of_a_function_that_commits(self):
+        db = self.open()
+
+        def work(transaction):
+            transaction.put(b"k", b"v")
+            transaction.commit()
+            return 7
+
+        self.assertEqual((db.transact(work), db[b"k"]), (7, b"v"))
+
     def test_transact_begins_again(self):
         db = self.open()
         db.put(b"count", b"0")

@@ -178,7 +178,7 @@ impl Transaction {
     }
 }
 
-/// Runs `work` in transactions until one commits. Returns what `work` returned.
+/// Runs `work` in transactions until one commits. Returns what `work` returned. `work` may end its transaction itself.
 pub fn transact<'py>(
     py: Python<'py>,
     opened: &Arc<Opened>,
@@ -190,7 +190,10 @@ pub fn transact<'py>(
         let transaction = Transaction::begin(py, opened, wanted.clone())?;
         let done = work.call1((&transaction,)).and_then(|done| {
             let running = &transaction.get().running;
-            py.detach(|| running.commit(wanted.as_deref()))?;
+            py.detach(|| match running.has_ended()? {
+                true => Ok(()),
+                false => running.commit(wanted.as_deref()),
+            })?;
             Ok(done)
         });
         match done {

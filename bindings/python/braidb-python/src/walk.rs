@@ -218,7 +218,11 @@ impl State {
         (self.at, self.last) = (0, 0..0);
         let most = PageLimit::default();
         let limit = PageLimit { entries: self.room.min(most.entries), bytes: most.bytes };
-        self.room = limit.entries * 2;
+        // An iterator of a transaction fetches one entry at a time: writes that are staged meanwhile must show, and what was not returned must
+        // not conflict.
+        if !matches!(self.source, Source::Staged(_)) {
+            self.room = limit.entries * 2;
+        }
         let fetched = match &mut self.source {
             Source::Cursor(cursor) => fetch(cursor, &mut self.page, limit, order, part),
             Source::Staged(staged) => staged.fetch(&mut self.page, limit, order),

@@ -43,7 +43,7 @@ class CorruptionError(Error):
     """Bytes on disk are not those that were written."""
 
 
-class LockedError(Error):
+class LockedError(IOError):
     """The database is open already, in this process or in another one."""
 
 
@@ -55,7 +55,7 @@ class MissingFamilyError(Error, LookupError):
     """The database has no column family of this name."""
 
 
-class PoisonedError(Error):
+class PoisonedError(IOError):
     """An append or a sync failed, so writing stopped. Reads go on; open the database again to write."""
 
 
