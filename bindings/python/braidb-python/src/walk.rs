@@ -4,7 +4,8 @@
 //! twice as many each time, and at most 1,024 entries or 256 KiB. Reading ahead changes nothing, as an iterator reads one moment. Signals are
 //! looked at between chunks, so Ctrl-C also ends a loop that runs in C, such as `list(db.items())`.
 //!
-//! A transaction notes what its iterators return, and conflicts with later writes there. So its first chunk has one entry.
+//! An iterator of a transaction fetches one entry at a time. The transaction conflicts with later writes where its iterators have read, and
+//! its own later writes must show.
 
 use crate::errors::{Failure, Result};
 use crate::place::{Entries, Staged};

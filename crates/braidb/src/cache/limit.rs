@@ -1,8 +1,8 @@
 //! How many bytes the cache may take, alone or beside the tables that are open.
 //!
-//! Indices, filters, samples and slots of open tables are needed for each read, so they stay until their table goes. With the option `memory_limit`
-//! the cache has what they leave of one budget: it shrinks while tables grow. A sixteenth of the budget stays for blocks, because each read
-//! would wait for the device otherwise.
+//! Indices, filters, samples and slots of open tables are needed for each read, so they stay until their table goes. With the option
+//! `memory_limit` the cache has what they leave of one budget: it shrinks while tables grow. A sixteenth of the budget stays for blocks,
+//! because each read would wait for the device otherwise.
 
 use super::BlockCache;
 use crate::base::sync::{AtomicU64, Ordering};
@@ -34,7 +34,7 @@ impl Limit {
         left_bytes.max(shared_bytes / LEAST_SHARE).min(self.capacity_bytes)
     }
 
-    /// Bytes that indices, filters and slots of open tables take.
+    /// Bytes that indices, filters, samples and slots of open tables take.
     pub fn table_bytes(&self) -> u64 {
         self.table_bytes.load(Ordering::Relaxed)
     }
