@@ -54,6 +54,16 @@ pub fn run(command: &mut Command) -> Output {
     output
 }
 
+/// A command that runs a compiled program: under the tool that the variable `BRAIDB_UNDER` names, with its arguments, if it is set.
+pub fn program(file: &Path) -> Command {
+    let under = env::var("BRAIDB_UNDER").unwrap_or_default();
+    let mut words = under.split_whitespace();
+    let Some(tool) = words.next() else { return Command::new(file) };
+    let mut command = Command::new(tool);
+    command.args(words).arg(file);
+    command
+}
+
 /// Where `scripts/install` installed the library that cargo built for this test.
 pub fn prefix() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
@@ -156,7 +166,7 @@ pub fn run_test(source: &Path) -> Option<String> {
     let name = source.file_stem().and_then(|name| name.to_str()).expect("a test has a name");
     let program = compile(Language::C, source, name, Linking::Shared)?;
     let scratch = Scratch::new(name);
-    let output = run(Command::new(program).arg(scratch.database()));
+    let output = run(self::program(&program).arg(scratch.database()));
     Some(String::from_utf8(output.stdout).expect("a test prints UTF-8"))
 }
 

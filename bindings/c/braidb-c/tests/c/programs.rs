@@ -3,7 +3,6 @@
 use crate::interface;
 use crate::tools::{self, Language, Linking, Scratch, bindings};
 use std::collections::BTreeSet;
-use std::process::Command;
 
 /// Compiles and runs a test in C. Returns what it printed, or `None` if there is no compiler.
 fn runs(name: &str) -> Option<String> {
@@ -29,7 +28,7 @@ fn an_exception_ends_the_process() {
     let source = bindings().join("tests/exceptions.cpp");
     if let Some(program) = tools::compile(Language::Cpp, &source, "exceptions", Linking::Shared) {
         let scratch = Scratch::new("exceptions");
-        tools::run(Command::new(program).arg(scratch.database()));
+        tools::run(tools::program(&program).arg(scratch.database()));
     }
 }
 
@@ -61,7 +60,7 @@ fn example(language: Language, file: &str, linking: Linking, prints: &str) {
     let Some(program) = tools::compile(language, &source, &test, linking) else { return };
     let scratch = Scratch::new(&test);
     for _ in 0..2 {
-        let output = tools::run(Command::new(&program).arg(scratch.database()));
+        let output = tools::run(tools::program(&program).arg(scratch.database()));
         assert_eq!(String::from_utf8_lossy(&output.stdout), prints);
     }
 }

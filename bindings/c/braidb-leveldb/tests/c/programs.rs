@@ -4,7 +4,6 @@ use crate::interface;
 use crate::tools::{self, Language, Linking, Scratch, bindings};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::process::Command;
 
 /// Where the programs lie.
 pub fn directory() -> PathBuf {
@@ -60,7 +59,7 @@ fn the_static_library_is_complete() {
         return;
     };
     let scratch = Scratch::new("iterators-static");
-    tools::run(Command::new(program).arg(scratch.database()));
+    tools::run(tools::program(&program).arg(scratch.database()));
 }
 
 #[test]
@@ -69,7 +68,7 @@ fn the_benchmark_measures_puts_gets_and_walks() {
     let Some(program) = tools::compile(Language::C, &source, "bench", Linking::Shared) else { return };
     for order in ["0", "1"] {
         let scratch = Scratch::new(&format!("bench-{order}"));
-        let output = tools::run(Command::new(&program).arg(scratch.database()).args(["3000", order]));
+        let output = tools::run(tools::program(&program).arg(scratch.database()).args(["3000", order]));
         let lines = String::from_utf8(output.stdout).expect("the benchmark prints UTF-8");
         let measured: Vec<&str> = lines.lines().filter_map(|line| line.split_whitespace().next()).collect();
         assert_eq!(measured, ["put", "get", "iterate"]);
