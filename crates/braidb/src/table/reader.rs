@@ -19,6 +19,7 @@ use crate::base::value::Value;
 use crate::cache::{Block, BlockCache, Charge, OpenFiles, Slots};
 use crate::value::{Body, BodyUse, Image};
 use crate::visible::{EntryKind, Found};
+use braidb_storage::File;
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -32,7 +33,8 @@ pub struct Table {
     path: PathBuf,
     id: FileId,
     index: Index,
-    filter: Option<Filter>,
+    /// Read when the first reader comes, if a job that cuts the table opened it.
+    filter: OnceLock<KeptFilter>,
     /// The bodies that handles lead into, in the order of the properties.
     bodies: Vec<Arc<Body>>,
     cache: Arc<BlockCache>,
@@ -42,8 +44,22 @@ pub struct Table {
     /// Reads of blocks that readers waited for, if the table lies on a slow tier.
     slow_reads: Option<AtomicU64>,
     has_been_read: AtomicBool,
-    /// For index and filter.
+    /// For the table and its index.
     _charge: Charge,
+}
+
+#[derive(Debug)]
+struct KeptFilter {
+    /// `None` if the table has no filter.
+    filter: Option<Filter>,
+    _charge: Charge,
+}
+
+impl KeptFilter {
+    fn new(filter: Option<Filter>, cache: &Arc<BlockCache>) -> KeptFilter {
+        let charge = Charge::new(cache.clone(), filter.as_ref().map_or(0, Filter::memory_bytes));
+        KeptFilter { filter, _charge: charge }
+    }
 }
 
 pub(super) const NO_SUCH_BODY: Flaw =
@@ -55,9 +71,19 @@ pub(super) fn names_bodies(bodies: &[Arc<Body>], properties: &[BodyUse]) -> bool
     bodies.len() == properties.len() && bodies.iter().zip(properties).all(names)
 }
 
-fn read_properties(files: &OpenFiles, path: &Path, id: FileId, expected_bytes: u64) -> Result<Properties> {
+/// Reads a part of table `id`.
+fn read<T>(
+    files: &OpenFiles,
+    path: &Path,
+    id: FileId,
+    part: impl FnOnce(&dyn File) -> Result<T, Fault>,
+) -> Result<T> {
     let file = files.get(id, path).map_err(|source| Error::io("open", path, source))?;
-    Tail::read_properties(&*file, id, expected_bytes).map_err(|fault| fault.into_error(path))
+    part(&*file).map_err(|fault| fault.into_error(path))
+}
+
+fn read_properties(files: &OpenFiles, path: &Path, id: FileId, expected_bytes: u64) -> Result<Properties> {
+    read(files, path, id, |file| Tail::read_properties(file, id, expected_bytes))
 }
 
 impl Table {
@@ -72,26 +98,49 @@ impl Table {
         cache: Arc<BlockCache>,
         counters: Arc<Counters>,
     ) -> Result<Arc<Table>> {
-        let file = files.get(id, path).map_err(|source| Error::io("open", path, source))?;
+        let tail = read(&files, path, id, |file| Tail::read(file, id, expected_bytes))?;
+        Table::of(&tail, files, path, bodies, cache, counters)
+    }
+
+    /// As [`Table::open`], for a job that looks for places in the index. The first reader loads the filter ([`Table::load_filter`]).
+    pub fn open_index(
+        files: Arc<OpenFiles>,
+        path: &Path,
+        id: FileId,
+        expected_bytes: u64,
+        bodies: Vec<Arc<Body>>,
+        cache: Arc<BlockCache>,
+        counters: Arc<Counters>,
+    ) -> Result<Arc<Table>> {
+        let tail = read(&files, path, id, |file| Tail::read_without_filter(file, id, expected_bytes))?;
+        Table::of(&tail, files, path, bodies, cache, counters)
+    }
+
+    fn of(
+        tail: &Tail,
+        files: Arc<OpenFiles>,
+        path: &Path,
+        bodies: Vec<Arc<Body>>,
+        cache: Arc<BlockCache>,
+        counters: Arc<Counters>,
+    ) -> Result<Arc<Table>> {
         let sections = || {
-            let tail = Tail::read(&*file, id, expected_bytes)?;
-            let named = tail.properties()?.bodies;
-            if !names_bodies(&bodies, &named) {
+            if !names_bodies(&bodies, &tail.properties()?.bodies) {
                 return Err(tail.other_bodies());
             }
-            Ok((tail.index()?, tail.filter()?))
+            let filter = if tail.has_filter() { Some(tail.filter()?) } else { None };
+            Ok((tail.index()?, filter))
         };
         let (index, filter) = sections().map_err(|fault: Fault| fault.into_error(path))?;
-        drop(file);
-        let filter_bytes = filter.as_ref().map_or(0, Filter::memory_bytes);
-        let charge = Charge::new(cache.clone(), index.memory_bytes() + filter_bytes);
+        let filter = filter.map(|filter| KeptFilter::new(filter, &cache));
+        let charge = Charge::new(cache.clone(), size_of::<Table>() + index.memory_bytes());
         let (path, slow_reads, has_been_read) = (path.to_owned(), None, AtomicBool::new(false));
         Ok(Arc::new(Table {
             files,
             path,
-            id,
+            id: tail.footer.id,
             index,
-            filter,
+            filter: filter.map_or_else(OnceLock::new, OnceLock::from),
             bodies,
             cache,
             slots: OnceLock::new(),
@@ -100,6 +149,29 @@ impl Table {
             has_been_read,
             _charge: charge,
         }))
+    }
+
+    /// Whether readers may use the table: its filter was read, or it has none.
+    #[inline]
+    pub fn has_filter_loaded(&self) -> bool {
+        self.filter.get().is_some()
+    }
+
+    /// Reads the filter, unless it was read. `expected_bytes` is the length of the file.
+    pub fn load_filter(&self, expected_bytes: u64) -> Result<()> {
+        if !self.has_filter_loaded() {
+            let filter = read(&self.files, &self.path, self.id, |file| {
+                Tail::read_filter(file, self.id, expected_bytes)
+            })?;
+            // If another reader was first, its filter is used.
+            self.filter.get_or_init(|| KeptFilter::new(filter, &self.cache));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn filter(&self) -> Option<&Filter> {
+        self.filter.get()?.filter.as_ref()
     }
 
     /// To be called for a table on a slow tier: reads of its blocks are counted from now on, and leave no pages in the page cache.
@@ -177,7 +249,7 @@ impl Table {
     /// Whether the filter lets a key with this hash pass. A table without a filter lets all keys pass.
     #[inline]
     pub fn may_contain(&self, hash: u64) -> bool {
-        self.filter.as_ref().is_none_or(|filter| filter.may_contain(hash))
+        self.filter().is_none_or(|filter| filter.may_contain(hash))
     }
 
     /// The newest version of `key` at or below `at`, with its block and the number of the block.
@@ -212,7 +284,7 @@ impl Table {
     /// Prefetches what [`Table::passes`] reads.
     #[inline]
     pub fn prefetch_filter(&self, hash: u64) {
-        if let Some(filter) = &self.filter {
+        if let Some(filter) = self.filter() {
             filter.prefetch(hash);
         }
     }
@@ -265,7 +337,7 @@ impl Table {
                 break;
             }
         }
-        if self.filter.is_some() && !key_seen {
+        if self.filter().is_some() && !key_seen {
             self.counters.filter_false_positives.add(1);
         }
         Ok(None)
@@ -287,17 +359,17 @@ impl Table {
         TableCursor::new(self.clone(), bounds.into(), fill_cache, buffers)
     }
 
-    /// Memory of the open table in bytes: index, filter and slots.
+    /// Memory of the open table in bytes: itself, index, filter and slots.
     #[cfg(test)]
     pub fn memory_bytes(&self) -> usize {
         let slots = self.slots.get().map_or(0, |slots| slots.memory_bytes());
-        self.index.memory_bytes() + self.filter.as_ref().map_or(0, Filter::memory_bytes) + slots
+        size_of::<Table>() + self.index.memory_bytes() + self.filter().map_or(0, Filter::memory_bytes) + slots
     }
 
     /// Memory of the index, the filter, the slots and the directories of kept blocks, in bytes.
     #[cfg(test)]
     pub fn memory_parts(&self) -> [usize; 4] {
-        let filter = self.filter.as_ref().map_or(0, Filter::memory_bytes);
+        let filter = self.filter().map_or(0, Filter::memory_bytes);
         let (slots, directories) =
             self.slots.get().map_or((0, 0), |slots| (slots.memory_bytes(), slots.aid_bytes()));
         [self.index.memory_bytes(), filter, slots, directories]

@@ -119,10 +119,12 @@ impl Footer {
     }
 }
 
-/// The bytes of the sections behind the data blocks, and of the footer.
+/// The bytes of the sections behind the data blocks, with the filter or without, and of the footer.
 #[derive(Debug)]
 pub struct Tail {
     pub footer: Footer,
+    /// Where `bytes` begin in the file.
+    start: u64,
     bytes: Vec<u8>,
 }
 
@@ -131,7 +133,26 @@ impl Tail {
     pub fn read(file: &dyn File, id: FileId, expected_bytes: u64) -> Result<Tail, Fault> {
         let (footer, at) = Footer::read(file, id, expected_bytes)?;
         let bytes = read(file, footer.filter, at + FOOTER_BYTES as u64)?;
-        Ok(Tail { footer, bytes })
+        Ok(Tail { footer, start: footer.filter, bytes })
+    }
+
+    /// As [`Tail::read`], without the filter, which takes more than half of the bytes.
+    pub fn read_without_filter(file: &dyn File, id: FileId, expected_bytes: u64) -> Result<Tail, Fault> {
+        let (footer, at) = Footer::read(file, id, expected_bytes)?;
+        let bytes = read(file, footer.properties, at + FOOTER_BYTES as u64)?;
+        Ok(Tail { footer, start: footer.properties, bytes })
+    }
+
+    /// Reads only the filter of a file that should be table `id` and `expected_bytes` long.
+    pub fn read_filter(file: &dyn File, id: FileId, expected_bytes: u64) -> Result<Option<Filter>, Fault> {
+        let (footer, _) = Footer::read(file, id, expected_bytes)?;
+        let bytes = read(file, footer.filter, footer.properties)?;
+        Tail { footer, start: footer.filter, bytes }.filter()
+    }
+
+    /// Whether the filter was read, if the table has one.
+    pub fn has_filter(&self) -> bool {
+        self.start == self.footer.filter
     }
 
     /// Reads only the properties of a file that should be table `id` and `expected_bytes` long.
@@ -141,7 +162,7 @@ impl Tail {
         check(&section, id, footer.properties, "properties", Properties::decode)
     }
 
-    /// All bytes from the end of the data blocks on, including the footer.
+    /// All bytes that were read, including the footer.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -165,7 +186,7 @@ impl Tail {
     }
 
     pub fn index(&self) -> Result<Index, Fault> {
-        let end = self.footer.filter + (self.bytes.len() - FOOTER_BYTES) as u64;
+        let end = self.start + (self.bytes.len() - FOOTER_BYTES) as u64;
         self.section("index", self.footer.index, end, |payload| Index::decode(payload, self.footer.filter))
     }
 
@@ -176,7 +197,7 @@ impl Tail {
         end: u64,
         decode: impl FnOnce(&[u8]) -> Result<T, Flaw>,
     ) -> Result<T, Fault> {
-        let place = |offset: u64| (offset - self.footer.filter) as usize;
+        let place = |offset: u64| (offset - self.start) as usize;
         check(&self.bytes[place(start)..place(end)], self.footer.id, start, name, decode)
     }
 }

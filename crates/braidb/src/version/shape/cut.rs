@@ -27,7 +27,7 @@ pub fn cut_part(table: &TableFile, part: &Part, key: &[u8]) -> Result<(Option<Pa
     if key > part.range.high.as_slice() {
         return Ok((Some(part.clone()), None));
     }
-    let cut = table.reader()?.cut(&part.range, key)?;
+    let cut = table.index_reader()?.cut(&part.range, key)?;
     let (Some(before), Some(after)) = (cut.before, cut.after) else {
         // The lowest and the highest key of a part are in the table, so both sides have a key. If the table disagrees,
         // the part stays whole.
@@ -85,7 +85,7 @@ fn divide_values(table: &TableFile, part: &Part, mut left: Part, mut right: Part
 /// Counts the bytes of the records that the entries of `table` in `range` lead to, by value file. Reads no value.
 pub fn count_values(table: &TableFile, range: &KeyRange) -> Result<BTreeMap<FileId, u64>> {
     let mut counted: BTreeMap<FileId, u64> = BTreeMap::new();
-    let mut cursor = table.reader()?.cursor(range.clone(), false);
+    let mut cursor = table.index_reader()?.cursor(range.clone(), false);
     cursor.seek_to_first()?;
     while cursor.valid() {
         if let Some((file, handle)) = cursor.handle() {
@@ -107,7 +107,7 @@ pub fn middle<'a>(runs: impl Iterator<Item = &'a [Arc<Slice>]> + Clone) -> Resul
     }
     let slices = runs.flatten().filter(|slice| slice.range.low < slice.range.high);
     let Some(slice) = slices.max_by_key(|slice| slice.bytes) else { return Ok(None) };
-    let table = slice.table.reader()?;
+    let table = slice.table.index_reader()?;
     match table.middle(&slice.range) {
         Some(key) => Ok(Some(key)),
         None => middle_of_few(table, &slice.range),

@@ -26,7 +26,7 @@ use crate::value::{Bodies, Body, BodyKind, BodyUse};
 use braidb_storage::locks::Mutex;
 use braidb_storage::{Descriptors, FileSystem};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -55,6 +55,17 @@ struct DeadTable {
     /// The blocks that the cache kept of it.
     _blocks: Option<Arc<Slots>>,
 }
+
+/// [`Table::open`] or [`Table::open_index`].
+type Open = fn(
+    Arc<OpenFiles>,
+    &Path,
+    FileId,
+    u64,
+    Vec<Arc<Body>>,
+    Arc<BlockCache>,
+    Arc<Counters>,
+) -> Result<Arc<Table>>;
 
 /// What all tables of an open database share: open files, bodies, cache and counters, and the lists of dead and frayed tables.
 #[derive(Debug)]
@@ -218,11 +229,16 @@ impl TableStore {
         self.dirs.table(table.tier, table.id)
     }
 
+    /// Opens a table for readers.
     fn open(&self, table: &TableFile) -> Result<Arc<Table>> {
+        self.open_by(Table::open, table)
+    }
+
+    fn open_by(&self, open: Open, table: &TableFile) -> Result<Arc<Table>> {
         let path = self.path(table);
         let bodies = table.bodies.iter().map(|held| held.body.clone()).collect();
         let (files, cache, counters) = (self.files.clone(), self.cache.clone(), self.counters.clone());
-        let mut opened = Table::open(files, &path, table.id, table.bytes, bodies, cache, counters)?;
+        let mut opened = open(files, &path, table.id, table.bytes, bodies, cache, counters)?;
         if table.tier != TierId::FAST {
             Arc::get_mut(&mut opened).expect("no other thread has it").count_slow_reads();
         }
@@ -379,15 +395,34 @@ impl TableFile {
     }
 
     /// The open table. Opens the file on the first call; after an error the next call tries again.
+    #[inline]
     pub fn reader(&self) -> Result<&Arc<Table>> {
         match self.reader.get() {
-            Some(table) => Ok(table),
-            None => {
-                let table = self.store.open(self)?;
-                // If another reader opened the table first, its table is used.
-                Ok(self.reader.get_or_init(|| table))
-            }
+            Some(table) if table.has_filter_loaded() => Ok(table),
+            _ => self.open_for_readers(),
         }
+    }
+
+    #[cold]
+    fn open_for_readers(&self) -> Result<&Arc<Table>> {
+        let table = self.opened_by(Table::open)?;
+        // A job may have opened the table without the filter.
+        table.load_filter(self.bytes)?;
+        Ok(table)
+    }
+
+    /// The open table for a job that looks for places in its index. Reads no filter.
+    pub fn index_reader(&self) -> Result<&Arc<Table>> {
+        self.opened_by(Table::open_index)
+    }
+
+    fn opened_by(&self, open: Open) -> Result<&Arc<Table>> {
+        if let Some(table) = self.reader.get() {
+            return Ok(table);
+        }
+        let table = self.store.open_by(open, self)?;
+        // If another thread opened the table first, its table is used.
+        Ok(self.reader.get_or_init(|| table))
     }
 
     /// Where the table is.

@@ -88,7 +88,7 @@ impl Puncher {
         if mutant!("hole_under_a_neighbour") {
             held.pop();
         }
-        let mut extents = self.table.reader()?.dead_extents(&held);
+        let mut extents = self.table.index_reader()?.dead_extents(&held);
         extents.retain(|extent| !self.known().contains(extent));
         Ok(extents)
     }

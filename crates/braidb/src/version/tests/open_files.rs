@@ -210,6 +210,31 @@ fn a_new_table_gives_back_the_descriptor_of_the_next_read() {
     }
 }
 
+/// A table whose filter is damaged can be cut, and refuses readers until the filter is whole.
+#[test]
+fn a_job_that_cuts_a_table_reads_no_filter() {
+    let (fs, dir) = (SimFs::new(), Path::new("one"));
+    fs.create_dir_all(dir).unwrap();
+    let store = TableStore::new(Arc::new(fs.clone()), dir, Arc::new(BlockCache::new(0)), Arc::default(), 16);
+    let file = table_in(&fs, dir, &store, FileId(1));
+    let path = names::table(dir, file.id);
+    // The footer takes 64 bytes, and has the offset of the filter behind 16 of them.
+    let mut offset = [0; 8];
+    fs.open(&path).unwrap().read_exact_at(file.bytes - 48, &mut offset).unwrap();
+    let bit = 8 * u64::from_le_bytes(offset) + 100;
+    fs.flip_bit(&path, bit).unwrap();
+    let range = KeyRange::new(key_of(0), key_of(KEYS - 1));
+    let cut = file.index_reader().unwrap().cut(&range, &key_of(200)).unwrap();
+    assert_eq!((cut.before, cut.after), (Some(key_of(199)), Some(key_of(200))));
+    assert!(matches!(get(&file, 7), Err(Error::Corruption { .. })));
+    fs.flip_bit(&path, bit).unwrap();
+    assert!(get(&file, 7).unwrap() && !get(&file, KEYS).unwrap());
+    assert!(file.reader().unwrap().may_contain(key::hash(&key_of(7))));
+    let passed =
+        (KEYS..2 * KEYS).filter(|&number| file.reader().unwrap().may_contain(key::hash(&key_of(number))));
+    assert!(passed.count() < KEYS as usize / 10, "the filter is asked");
+}
+
 /// Takes all descriptors that are free.
 fn take_all(fs: &SimFs, limit: u64) -> Vec<Arc<dyn File>> {
     let path = names::table(Path::new("one"), FileId(1));
