@@ -11,6 +11,7 @@ mod real {
     pub use arc_swap::{ArcSwap, ArcSwapOption, Guard};
     pub use braidb_storage::locks::Mutex;
     pub use std::alloc::{alloc, dealloc};
+    pub use std::sync::OnceLock;
     pub use std::sync::atomic::{AtomicPtr, AtomicU64};
 
     /// Stands for the plain (not atomic) bytes of a node or record. Loom cannot watch plain bytes, so it watches this instead: created
@@ -109,6 +110,29 @@ mod explored {
         pub fn store(&self, value: Option<Arc<T>>) {
             let before = mem::replace(&mut *self.0.lock(), value);
             drop(before);
+        }
+    }
+
+    /// Guarantees as much as the standard one: a thread that finds the value sees all that the setting thread did before.
+    #[derive(Debug, Default)]
+    pub struct OnceLock<T> {
+        value: std::sync::OnceLock<T>,
+        is_set: AtomicU64,
+    }
+
+    impl<T> OnceLock<T> {
+        pub fn new() -> OnceLock<T> {
+            OnceLock { value: std::sync::OnceLock::new(), is_set: AtomicU64::new(0) }
+        }
+
+        pub fn get(&self) -> Option<&T> {
+            if self.is_set.load(Ordering::Acquire) == 1 { self.value.get() } else { None }
+        }
+
+        pub fn set(&self, value: T) -> Result<(), T> {
+            self.value.set(value)?;
+            self.is_set.store(1, Ordering::Release);
+            Ok(())
         }
     }
 

@@ -395,11 +395,14 @@ impl Options {
     }
 
     pub(crate) fn form_options(&self) -> FormOptions {
-        FormOptions::new(
+        let form = FormOptions::new(
             self.tuning.log_table_percent,
             self.full_memory_bytes() as u64,
             self.log_bytes_or_default(),
-        )
+        );
+        // Each background thread may merge, and all together load half of what tables and blocks share.
+        let loaded_bytes = |shared: usize| shared / 2 / self.background_threads;
+        form.loading_at_most(self.shared_bytes().map_or(u64::MAX, |shared| loaded_bytes(shared) as u64))
     }
 
     pub(crate) fn value_options(&self) -> ValueOptions {

@@ -174,7 +174,8 @@ impl Jobs {
         }
         let limits = &self.parts.options.memory;
         let tree_keys = self.parts.shared.view.load().families[task.family.0 as usize].version.keys();
-        let families = self.parts.queue.room().states();
+        // A flush of thousands of families keeps nothing, so it need not ask for each what the others keep.
+        let families = if task.may_keep { self.parts.queue.room().states() } else { Default::default() };
         let others = families.iter().enumerate().filter(|(index, _)| *index != task.family.0 as usize);
         let others_bytes = others.map(|(_, family)| family.kept_bytes).sum();
         let mut catalog = self.catalog.lock();

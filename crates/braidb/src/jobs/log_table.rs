@@ -278,7 +278,10 @@ impl Jobs {
             wanted_bytes,
         };
         let logs: Vec<LogOfMerge> = bodies.iter().map(log).collect();
-        form::to_load(&logs).iter().filter_map(|id| bodies[id].0.load().ok()).collect()
+        form::to_load(&logs, &self.parts.options.form)
+            .iter()
+            .filter_map(|id| bodies[id].0.load().ok())
+            .collect()
     }
 
     /// The tables that merges are to rewrite, so that logs and value files that the tables point into can be deleted.

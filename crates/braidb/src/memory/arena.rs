@@ -15,7 +15,8 @@ use std::ptr::NonNull;
 
 /// Alignment in bytes: all pieces start at a multiple of this.
 pub const ALIGN: usize = 8;
-const FIRST_CHUNK: usize = 4 << 10;
+// Bytes of the first chunk: 1 KiB. Each of thousands of families may have a segment with a few entries.
+const FIRST_CHUNK: usize = 1 << 10;
 // Bytes of the largest chunk: 256 KiB. The unused rest of the last chunk is lost until the arena is dropped, which is little of a
 // segment of a few MiB.
 const LARGEST_CHUNK: usize = 256 << 10;

@@ -4,10 +4,13 @@
 //! size: a hundredth of the size at which the list is full. If the list grows further, the filter lets more absent keys pass, and
 //! is never wrong.
 //!
-//! The bits of a key are set before its node is published. Readers ask the filter after they acquired the number up to which they
-//! must see all writes. So readers miss no key that they must find.
+//! The writer makes the filter once the list takes as many bytes as the filter will. Until then every key passes. So a database of
+//! thousands of families has filters only for the families that are written much.
+//!
+//! The bits of a key are set before its node is published. The bits of all earlier keys are set before the filter is published. Readers ask
+//! the filter after they acquired the number up to which they must see all writes. So readers miss no key that they must find.
 
-use crate::base::sync::{AtomicU64, Ordering};
+use crate::base::sync::{AtomicU64, OnceLock, Ordering};
 use crate::table::{filter_bits, filter_line};
 use std::array;
 
@@ -22,24 +25,38 @@ struct Line([AtomicU64; 8]);
 
 /// Which keys a list has, or may have.
 pub struct LiveFilter {
-    lines: Box<[Line]>,
+    /// How many lines the filter gets.
+    count: usize,
+    lines: OnceLock<Box<[Line]>>,
 }
 
 impl LiveFilter {
     /// A filter for a list that is full at `full_bytes` bytes.
     pub fn for_list_of(full_bytes: u64) -> LiveFilter {
-        let lines = (full_bytes / SHARE / size_of::<Line>() as u64).max(1);
-        LiveFilter { lines: (0..lines).map(|_| Line(array::from_fn(|_| AtomicU64::new(0)))).collect() }
+        let count = (full_bytes / SHARE / size_of::<Line>() as u64).max(1) as usize;
+        LiveFilter { count, lines: OnceLock::new() }
     }
 
-    /// Adds a key. Only the one writer of the list calls this.
+    /// Whether the filter is still to be made for a list that takes `list_bytes`.
+    #[inline]
+    pub fn is_due(&self, list_bytes: usize) -> bool {
+        list_bytes >= self.count * size_of::<Line>() && self.lines.get().is_none()
+    }
+
+    /// Makes the filter of a list whose keys have these hashes. Only the one writer of the list calls this, once.
+    #[cold]
+    pub fn make(&self, hashes: impl Iterator<Item = u64>) {
+        let lines: Box<[Line]> =
+            (0..self.count).map(|_| Line(array::from_fn(|_| AtomicU64::new(0)))).collect();
+        hashes.for_each(|hash| add(&lines, hash));
+        assert!(self.lines.set(lines).is_ok(), "a filter is made once");
+    }
+
+    /// Adds a key, if the filter was made. Only the one writer of the list calls this.
     #[inline]
     pub fn add(&self, hash: u64) {
-        let line = &self.lines[filter_line(hash, self.lines.len())];
-        for bit in filter_bits(hash, PROBES) {
-            let word = &line.0[bit / 64];
-            // A load and a store, no read-modify-write: there is no other writer.
-            word.store(word.load(Ordering::Relaxed) | 1 << (bit % 64), Ordering::Relaxed);
+        if let Some(lines) = self.lines.get() {
+            add(lines, hash);
         }
     }
 
@@ -47,13 +64,25 @@ impl LiveFilter {
     /// writes that added such keys.
     #[inline]
     pub fn may_contain(&self, hash: u64) -> bool {
-        let line = &self.lines[filter_line(hash, self.lines.len())];
+        let Some(lines) = self.lines.get() else { return true };
+        let line = &lines[filter_line(hash, lines.len())];
         let bits = filter_bits(hash, PROBES);
         bits.fold(1, |found, bit| found & (line.0[bit / 64].load(Ordering::Relaxed) >> (bit % 64))) & 1 == 1
     }
 
+    /// Bytes of the filter; 0 before it is made.
     pub fn bytes(&self) -> usize {
-        size_of_val(&*self.lines)
+        self.lines.get().map_or(0, |lines| size_of_val(&**lines))
+    }
+}
+
+#[inline]
+fn add(lines: &[Line], hash: u64) {
+    let line = &lines[filter_line(hash, lines.len())];
+    for bit in filter_bits(hash, PROBES) {
+        let word = &line.0[bit / 64];
+        // A load and a store, no read-modify-write: there is no other writer.
+        word.store(word.load(Ordering::Relaxed) | 1 << (bit % 64), Ordering::Relaxed);
     }
 }
 
@@ -69,9 +98,16 @@ mod tests {
         // First ten bits a key; then so few bits that the filter is full: useless, and not wrong.
         for (full_bytes, may_be_full) in [(count * 125, false), (count, true)] {
             let filter = LiveFilter::for_list_of(full_bytes);
-            assert!(filter.bytes() as u64 <= (full_bytes / SHARE).max(64));
-            assert!(!hashes(0..count).any(|hash| filter.may_contain(hash)));
-            hashes(0..count).for_each(|hash| filter.add(hash));
+            assert!(hashes(0..count).all(|hash| filter.may_contain(hash)) && filter.bytes() == 0);
+            let due_bytes = (full_bytes / SHARE).max(64) as usize;
+            assert!(filter.is_due(due_bytes) && !filter.is_due(due_bytes - 64));
+            let early = count / 10;
+            hashes(0..early).for_each(|hash| filter.add(hash));
+            filter.make(hashes(0..early));
+            assert!(filter.bytes() <= due_bytes && !filter.is_due(due_bytes));
+            assert!(hashes(0..early).all(|hash| filter.may_contain(hash)));
+            assert!(may_be_full || !hashes(early..count).all(|hash| filter.may_contain(hash)));
+            hashes(early..count).for_each(|hash| filter.add(hash));
             assert!(hashes(0..count).all(|hash| filter.may_contain(hash)));
             let strangers = hashes(count..2 * count).filter(|&hash| filter.may_contain(hash)).count() as u64;
             assert!(may_be_full || strangers <= count / 50, "{strangers}");

@@ -85,6 +85,11 @@ impl SkipList {
         self.descend(order, |_, _| ()).before
     }
 
+    /// The hashes of all keys.
+    fn hashes(&self) -> impl Iterator<Item = u64> {
+        std::iter::successors(self.first(), |node| node.link(0).next()).map(|node| key::hash(node.key()))
+    }
+
     #[inline]
     fn link<'a>(&'a self, node: Option<NodeRef<'a>>, level: usize) -> &'a Link<Node> {
         match node {
@@ -143,6 +148,9 @@ impl SkipList {
             return;
         }
         if let Some(filter) = &self.filter {
+            if filter.is_due(inserter.bytes_in_use()) {
+                filter.make(self.hashes());
+            }
             filter.add(key::hash(key));
         }
         let version = self.write_version(&mut inserter.versions, entry, None);

@@ -38,7 +38,7 @@ const LEAST_LONE_BYTES: u64 = 1024;
 const SCANNED_SHARE: u64 = 32;
 /// Scans that returned fewer entries than this since the last flush do not count as a scan workload.
 const MIN_ENTRIES_RETURNED: u64 = 10_000;
-/// Most bytes of logs that one merge loads at once.
+/// Most bytes of logs that one merge loads at once. A memory limit may allow less.
 pub const LOADED_BYTES: u64 = 64 << 20;
 /// A merge loads a log whole if it reads at least one byte in this many of it.
 const WANTED_SHARE: u64 = 4;
@@ -58,13 +58,21 @@ pub struct FormOptions {
     pub pinned_bytes: u64,
     /// Memory and logs of a flush are so large that it leaves no value in a log.
     pub is_memory_large: bool,
+    /// Most bytes of logs that one merge loads at once.
+    pub loaded_bytes: u64,
 }
 
 impl FormOptions {
     /// The options for flushes that begin at `memtable_bytes` of memory, or at `log_bytes` of logs.
     pub fn new(live_percent: u32, memtable_bytes: u64, log_bytes: u64) -> FormOptions {
         let is_memory_large = memtable_bytes.min(log_bytes) >= LARGE_MEMORY_BYTES;
-        FormOptions { live_percent, pinned_bytes: log_bytes / 4 * 3, is_memory_large }
+        let pinned_bytes = log_bytes / 4 * 3;
+        FormOptions { live_percent, pinned_bytes, is_memory_large, loaded_bytes: LOADED_BYTES }
+    }
+
+    /// As these options, for merges that load at most `bytes` of logs at once.
+    pub fn loading_at_most(self, bytes: u64) -> FormOptions {
+        FormOptions { loaded_bytes: self.loaded_bytes.min(bytes), ..self }
     }
 
     /// Whether a flush may ever leave values in logs, so that logs keep lists of places.
@@ -214,11 +222,11 @@ pub struct LogOfMerge {
 
 /// The logs that a merge loads whole: the logs that it reads the largest share of, as far as the room goes. From other logs it
 /// reads values one by one.
-pub fn to_load(logs: &[LogOfMerge]) -> Vec<FileId> {
+pub fn to_load(logs: &[LogOfMerge], options: &FormOptions) -> Vec<FileId> {
     let mut by_share: Vec<&LogOfMerge> =
         logs.iter().filter(|log| log.wanted_bytes.saturating_mul(WANTED_SHARE) >= log.bytes).collect();
     by_share.sort_by_key(|log| (std::cmp::Reverse(percent(log.wanted_bytes, log.bytes)), log.id));
-    let mut room_bytes = LOADED_BYTES;
+    let mut room_bytes = options.loaded_bytes;
     let mut chosen = Vec::new();
     for log in by_share {
         if log.bytes <= room_bytes {
@@ -237,7 +245,12 @@ fn percent(part: u64, whole: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const OPTIONS: FormOptions = FormOptions { live_percent: 50, pinned_bytes: 3000, is_memory_large: false };
+    const OPTIONS: FormOptions = FormOptions {
+        live_percent: 50,
+        pinned_bytes: 3000,
+        is_memory_large: false,
+        loaded_bytes: LOADED_BYTES,
+    };
 
     fn log(id: u64, bytes: u64, values: u64, value_bytes: u64) -> LogOfFlush {
         LogOfFlush { id: FileId(id), bytes, values, value_bytes, live_bytes: 0 }
@@ -356,7 +369,7 @@ mod tests {
     #[test]
     fn a_merge_loads_what_it_wants_most_of() {
         let log = |id, bytes, wanted_bytes| LogOfMerge { id: FileId(id), bytes, wanted_bytes };
-        let load = |logs: &[LogOfMerge]| to_load(logs).iter().map(|id| id.0).collect::<Vec<_>>();
+        let load = |logs: &[LogOfMerge]| to_load(logs, &OPTIONS).iter().map(|id| id.0).collect::<Vec<_>>();
         assert_eq!(load(&[log(1, 1000, 250), log(2, 1000, 249), log(3, 1000, 900)]), [3, 1]);
         let half = LOADED_BYTES / 2;
         assert_eq!(load(&[log(1, half, half / 3), log(2, half, half / 2), log(3, half, half)]), [3, 2]);
@@ -365,5 +378,8 @@ mod tests {
             [2, 3]
         );
         assert_eq!(load(&[log(1, 2 * half + 1, half * 2)]), [0u64; 0]);
+        let limited = OPTIONS.loading_at_most(1999);
+        assert_eq!(to_load(&[log(1, 1000, 900), log(2, 1000, 1000)], &limited), [FileId(2)]);
+        assert_eq!(OPTIONS.loading_at_most(u64::MAX).loaded_bytes, LOADED_BYTES);
     }
 }

@@ -375,12 +375,12 @@ mod tests {
         }
 
         fn open_tables(&self) -> usize {
-            self.tables.iter().filter(|table| table.memory_bytes() > 0).count()
+            self.tables.iter().filter(|table| table.opened().is_some()).count()
         }
 
         /// Damages the first block of a table that is not open.
         fn damage(&self, table: &TableFile) {
-            assert_eq!(table.memory_bytes(), 0);
+            assert!(table.opened().is_none());
             self.fs.flip_bit(&names::table(Path::new("db"), table.id), 3 * 8).unwrap();
         }
     }

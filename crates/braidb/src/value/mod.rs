@@ -26,7 +26,7 @@ use crate::base::names;
 use crate::base::prefetch;
 use crate::base::tier_dirs::TierDirs;
 use crate::base::value::Value;
-use crate::cache::{Block, BlockCache, OpenFiles};
+use crate::cache::{Block, BlockCache, Charge, OpenFiles};
 use crate::visible::{Fetched, RawValues, Reach, Together, ValueBody};
 use braidb_storage::locks::Mutex;
 use std::collections::BTreeMap;
@@ -218,13 +218,16 @@ pub struct Body {
 
 /// The bytes of a whole body in memory. Nothing in them is trusted: each value is checked when it is read.
 #[derive(Debug)]
-pub struct Image(Vec<u8>);
+pub struct Image {
+    bytes: Vec<u8>,
+    _charge: Charge,
+}
 
 impl Image {
     /// Tells the processor that a merge will soon read the value of `handle`.
     #[inline]
     pub fn prefetch(&self, handle: &Handle) {
-        let rest = usize::try_from(handle.offset).ok().and_then(|offset| self.0.get(offset..));
+        let rest = usize::try_from(handle.offset).ok().and_then(|offset| self.bytes.get(offset..));
         let value = rest.map(|rest| &rest[..rest.len().min(handle.bytes as usize)]);
         value.into_iter().for_each(prefetch::bytes);
     }
@@ -498,8 +501,8 @@ impl Body {
     /// Reads a value from the loaded bytes of this body.
     pub fn read_from(&self, image: &Arc<Image>, handle: &Handle) -> Result<Value> {
         let place = self.place(handle)?;
-        self.check(handle, &image.0[place.clone()])?;
-        Ok(Value::pin(image.clone(), |image| &image.0[place]))
+        self.check(handle, &image.bytes[place.clone()])?;
+        Ok(Value::pin(image.clone(), |image| &image.bytes[place]))
     }
 
     /// Loads the whole file at once, unless a caller still holds it. While a caller holds it, merges read values from it.
@@ -508,10 +511,12 @@ impl Body {
             return Ok(image);
         }
         let bytes = usize::try_from(self.file.bytes).map_err(|_| self.damage(0, "it is too long"))?;
-        let mut image = vec![0; bytes];
-        self.fill(0, &mut image)?;
+        // Under a memory limit, cached blocks make room before the file is loaded.
+        let charge = Charge::new(self.store.cache.clone(), bytes);
+        let mut image = Image { bytes: vec![0; bytes], _charge: charge };
+        self.fill(0, &mut image.bytes)?;
         self.count_merge_read(self.file.bytes);
-        let image = Arc::new(Image(image));
+        let image = Arc::new(image);
         *self.image.lock() = Arc::downgrade(&image);
         Ok(image)
     }

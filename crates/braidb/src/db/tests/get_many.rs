@@ -83,7 +83,7 @@ fn the_values_are_those_of_gets() {
 fn looks_are_counted_and_charged_as_those_of_gets() {
     let fs = SimFs::new();
     let db = options(&fs).open(DIR).unwrap();
-    (0..9).for_each(|round| write(&db, round));
+    (0..20).for_each(|round| write(&db, round));
     db.settle().unwrap();
     let keys = drawn(3);
     let grown = |read: &dyn Fn()| {

@@ -283,8 +283,10 @@ impl Simulator {
                     self.rotate();
                     self.collect_logs();
                 }
-                action
-                @ (MemoryAction::Flush { .. } | MemoryAction::FlushSmall | MemoryAction::WriteBack) => {
+                action @ (MemoryAction::Flush { .. }
+                | MemoryAction::FlushSmall
+                | MemoryAction::FlushAll
+                | MemoryAction::WriteBack) => {
                     let may_keep = matches!(action, MemoryAction::Flush { may_keep: true, .. });
                     let replay_from = self.rotate();
                     self.room.switch(&[FAMILY], replay_from, self.seq, may_keep);

@@ -342,22 +342,28 @@ fn periods_of_flushes_tell_what_hot_keys_cost_and_save() {
     assert_eq!((tuner().ppm, tuner().periods.len()), (500_000, 0));
     // Keys 0 to 7 are written about three times before each of four flushes, keys 8 to 15 before the first three only.
     let (mut writes, mut cold) = (0, 0u32);
+    // Returns the writes between two switches. Those behind the second one count for the next flush.
     let mut flush = |hot: std::ops::Range<u8>| {
         let flushes = db.stats().counts.flushes;
-        while db.stats().counts.flushes == flushes {
-            if cold % 8 == 0 {
-                for key in hot.clone() {
-                    db.put([key], value).unwrap();
+        let mut counted = None;
+        while counted.is_none() {
+            let has_hot = cold % 8 == 0;
+            cold += 1;
+            let hot = hot.clone().filter(|_| has_hot).map(|key| vec![key]);
+            for key in hot.chain([cold.to_be_bytes().to_vec(), b"x".to_vec()]) {
+                if key == b"x" {
+                    other.put(key, "y").unwrap();
+                } else {
+                    db.put(key, value).unwrap();
                     writes += 1;
                 }
+                db.settle().unwrap();
+                if counted.is_none() && db.stats().counts.flushes > flushes {
+                    counted = Some(std::mem::take(&mut writes));
+                }
             }
-            cold += 1;
-            db.put(cold.to_be_bytes(), value).unwrap();
-            other.put("x", "y").unwrap();
-            writes += 1;
-            db.settle().unwrap();
         }
-        std::mem::take(&mut writes)
+        counted.unwrap()
     };
     flush(0..16);
     let counted = flush(0..16) + flush(0..16) + flush(0..8);

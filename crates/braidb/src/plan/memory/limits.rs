@@ -13,6 +13,7 @@
 //! | superseded memory | at most 750 of 1,000 bytes were alive | TRIAD 4.1, `FLUSH_TH` | full memory is compacted instead of flushed |
 //! | logs | `log_bytes` | TRIAD 4.3 | the family with the oldest record is flushed, or written back if it is small |
 //! | small family | 64 KiB, and a 16th of the budget | measured | written back where logs are full, instead of a table of its own |
+//! | small share of full memory | a 64th of the budget | measured | where no family has more, all are flushed with one log and one edit |
 //! | small families, most | a quarter of `log_bytes` | below `log_bytes` | with more, all small ones are flushed with one log and one edit |
 //! | logs during a write-back | 5/4 of `log_bytes` | measured | the write-back is given up for a flush |
 //! | log file | 1/4 of `log_bytes`; a short log where logs outgrow memory | measured | closed; the oldest logs may be collected |
@@ -64,6 +65,9 @@ const MIN_HOT_SHARE: u64 = 32;
 /// A family with less memory than this is small: 64 KiB. A table of its own would take longer to sync than the copies of many such
 /// families.
 const SMALL_FAMILY_BYTES: u64 = 64 << 10;
+/// Where memory is full, and no family has a 64th of it, all families are flushed together. The flush of one would free so little that the
+/// next one came at once, with an edit and a log of its own.
+const SHARE_OF_ONE_FLUSH: u64 = 64;
 /// Logs that outgrow memory are collected if at most 10 percent of their bytes are alive, so copies add at most a ninth to what writers
 /// append to logs. New keys count as alive, so logs of memory that grows fast are left to the flush.
 const OUTGROWN_LIVE_PERCENT: u32 = 10;
@@ -162,6 +166,11 @@ impl MemoryLimits {
     /// collection is off, the last write-back freed no log, or logs grew too long during one ([`decide`]).
     pub fn is_small(&self, bytes: u64) -> bool {
         bytes < SMALL_FAMILY_BYTES.min(self.options.memtable_bytes / 16)
+    }
+
+    /// Whether the flush of a family with `bytes` of memory frees too little of full memory.
+    fn frees_little(&self, bytes: u64) -> bool {
+        bytes < self.options.memtable_bytes / SHARE_OF_ONE_FLUSH
     }
 
     /// The most live bytes that are written back for small families.
@@ -331,6 +340,8 @@ pub enum MemoryAction {
     WriteBack,
     /// All memory of each small family becomes a table. The families share one log and one edit.
     FlushSmall,
+    /// All memory of every family becomes a table. The families share one log and one edit.
+    FlushAll,
     /// All memory of the family becomes a table, except the hot keys if they may stay.
     Flush {
         family: usize,
@@ -353,6 +364,7 @@ pub fn decide(state: &MemoryState<'_>, limits: &MemoryLimits) -> MemoryAction {
             let has_room = memory_bytes < limits.must_flush_bytes() && !limits.is_still_full(kept_bytes);
             match family.is_compacting {
                 true if has_room => {}
+                _ if limits.frees_little(family.bytes()) => return MemoryAction::FlushAll,
                 false if has_room && limits.compacts_full(family.live_permille) => {
                     return MemoryAction::CompactFull(index);
                 }
@@ -509,6 +521,17 @@ pub mod tests {
         let families = [family(0, 1024)];
         let requested = MemoryState { are_tables_requested: true, ..state(&families) };
         assert_eq!(decide(&requested, &limits()), MemoryAction::Flush { family: 0, may_keep: false });
+    }
+
+    /// A 64th of 1 MiB is 16 KiB.
+    #[test]
+    fn families_that_fill_memory_together_are_flushed_together() {
+        let many = |kib: u64, count| vec![family(1, kib - 1); count];
+        assert_eq!(decided(&many(15, 69)), MemoryAction::FlushAll);
+        assert_eq!(decided(&many(15, 68)), MemoryAction::Nothing, "memory is not full");
+        let with = |other| decided(&[many(15, 69), vec![other]].concat());
+        assert_eq!(with(family(1, 15)), flush(69), "one family is large enough alone");
+        assert_eq!(with(FamilyState { is_flushing: true, ..family(1, 15) }), MemoryAction::FlushAll);
     }
 
     #[test]

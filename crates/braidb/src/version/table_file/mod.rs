@@ -34,6 +34,10 @@ pub mod puncher;
 
 use puncher::Holes;
 
+/// Memory of a table that is not open: about 1.5 KiB for its file, its slice with keys and counters, and its place in versions and in the
+/// state of the manifest. Thousands of families with small tables feel it.
+const TABLE_BYTES: usize = 1536;
+
 /// A newly written table, and its parts, which join the tree as slices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewTable {
@@ -291,11 +295,14 @@ pub struct TableFile {
     /// The punched holes; one thread at a time takes them while it punches.
     holes: Mutex<Holes>,
     store: Arc<TableStore>,
+    /// For the table itself, open or not.
+    _charge: Charge,
 }
 
 impl TableFile {
     pub fn new(id: FileId, bytes: u64, checksum: u32, tier: TierId, store: Arc<TableStore>) -> TableFile {
         let early = store.early.lock().get(&id).cloned();
+        let charge = Charge::new(store.cache.clone(), TABLE_BYTES);
         TableFile {
             id,
             bytes,
@@ -309,6 +316,7 @@ impl TableFile {
             held: Mutex::default(),
             holes: Mutex::default(),
             store,
+            _charge: charge,
         }
     }
 
@@ -508,11 +516,11 @@ impl TableFile {
         table.store.fray(table);
     }
 
-    /// Memory that the table holds, in bytes: its sample, plus index, filter and slots while the table is open.
+    /// Memory that the table holds, in bytes: itself and its sample, plus index, filter and slots while the table is open.
     #[cfg(test)]
     pub fn memory_bytes(&self) -> u64 {
         let sample = self.sample().map_or(0, Sample::memory_bytes);
-        (self.reader.get().map_or(0, |table| table.memory_bytes()) + sample) as u64
+        (TABLE_BYTES + self.reader.get().map_or(0, |table| table.memory_bytes()) + sample) as u64
     }
 
     /// Notes that a *synced* edit dropped the last reference to this table. Only the manifest calls this.

@@ -95,6 +95,11 @@ impl CommitQueue {
                     core.switch_failed = self.switch_memtables(core, &families, false).err();
                     return;
                 }
+                MemoryAction::FlushAll => {
+                    let families = core.room.flushable();
+                    core.switch_failed = self.switch_memtables(core, &families, false).err();
+                    return;
+                }
                 MemoryAction::Flush { family, may_keep } => {
                     let family = FamilyId(family as u32);
                     core.switch_failed = self.switch_memtables(core, &[family], may_keep).err();
