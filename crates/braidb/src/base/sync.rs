@@ -34,6 +34,7 @@ pub use real::*;
 
 #[cfg(loom)]
 mod explored {
+    use super::Ordering;
     use loom::sync::MutexGuard;
     pub use loom::sync::atomic::{AtomicPtr, AtomicU64};
     use std::alloc::Layout;

@@ -1,7 +1,7 @@
 //! How many bytes the cache may take, alone or beside the tables that are open.
 //!
-//! Indices, filters, samples and slots of open tables are needed for each read, so they stay until their table goes. With the option
-//! `memory_limit` the cache has what they leave of one budget: it shrinks while tables grow. A sixteenth of the budget stays for blocks,
+//! Indices, filters, samples and slots of open tables are needed for each read, so they stay until their table goes. A merge needs the logs
+//! that it loads. With the option `memory_limit` the cache has what they leave of one budget: it shrinks while tables grow. A sixteenth of the budget stays for blocks,
 //! because each read would wait for the device otherwise.
 
 use super::BlockCache;
@@ -18,7 +18,7 @@ pub struct Limit {
     capacity_bytes: u64,
     /// Bytes that blocks, values and tables share; `None` if tables are not bounded.
     shared_bytes: Option<u64>,
-    /// Bytes that open tables take.
+    /// Bytes that tables and loaded logs take.
     table_bytes: AtomicU64,
 }
 
@@ -34,7 +34,7 @@ impl Limit {
         left_bytes.max(shared_bytes / LEAST_SHARE).min(self.capacity_bytes)
     }
 
-    /// Bytes that indices, filters, samples and slots of open tables take.
+    /// Bytes that tables and loaded logs take.
     pub fn table_bytes(&self) -> u64 {
         self.table_bytes.load(Ordering::Relaxed)
     }
@@ -44,7 +44,7 @@ impl Limit {
     }
 }
 
-/// What an open table takes: it counts until the charge is dropped.
+/// What a table or a loaded log takes: it counts until the charge is dropped.
 #[derive(Debug)]
 pub struct Charge {
     cache: Arc<BlockCache>,

@@ -57,7 +57,7 @@ impl BlockCache {
         BlockCache { kept, limit }
     }
 
-    /// Bytes that indices, filters, samples and slots of open tables take.
+    /// Bytes that tables take, and logs that merges have loaded.
     pub fn table_bytes(&self) -> u64 {
         self.limit.table_bytes()
     }

@@ -163,13 +163,12 @@ impl Options {
 
     /// Memory that the parts of the database share, in bytes; `None` bounds each part alone. The memtable gets an eighth of it, or
     /// [`memtable_bytes`](Options::memtable_bytes) if that is less, and as much again while a flush is under way. 4 MiB are set aside for
-    /// each background thread. Indexes, filters, samples and slots of tables take what they need of the rest, and the block cache has what
-    /// they leave, at most [`block_cache_bytes`](Options::block_cache_bytes) if that is set. So the cache shrinks while the database grows.
+    /// each background thread. Tables take what they need of the rest: 1.5 KiB each, and index, filter, sample and slots while they are open.
+    /// So do logs that merges load, at most half of the rest. The block cache has what they leave, at most [`block_cache_bytes`](Options::block_cache_bytes) if that is set. So the cache shrinks while the database grows.
     ///
     /// Indexes and filters take about 3 bytes an entry. If they need more than the limit leaves, a sixteenth of the rest stays for blocks, and
     /// the limit is exceeded: [`Stats::table_memory_bytes`](crate::stats::Stats::table_memory_bytes) tells. These come on top of the limit:
-    /// a 2,500th of the memtable for each column family, what a merge loads of logs (up to 64 MiB, where the limit is below 256 MiB), merges of
-    /// entries far below 100 bytes, and values, snapshots, iterators and batches that the program holds. From 32 MiB with the default number
+    /// 2 KiB for each column family, merges of entries far below 100 bytes, and values, snapshots, iterators and batches that the program holds. From 32 MiB with the default number
     /// of threads. Default: `None`.
     ///
     /// ```

@@ -148,7 +148,8 @@ pub struct Stats {
     /// Most bytes that the block cache takes: [`Options::block_cache_bytes`](crate::Options::block_cache_bytes), or its default on this machine. With
     /// [`Options::memory_limit`](crate::Options::memory_limit), what the tables leave of it now.
     pub cache_limit_bytes: u64,
-    /// Bytes of memory for indexes, filters, samples and slots of open tables. A slot is where the cache keeps a block.
+    /// Bytes of memory that tables take: 1.5 KiB each; indexes, filters, samples and slots of open ones; and logs that merges have loaded. A slot
+    /// is where the cache keeps a block.
     pub table_memory_bytes: u64,
     /// Snapshots that are held.
     pub open_snapshots: u64,

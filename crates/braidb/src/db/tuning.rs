@@ -137,7 +137,8 @@ impl Tuning {
     ///
     /// The flush then writes only keys and the places of their values. The log stays until merges have written the values elsewhere. Logs
     /// that stay this way have at most three quarters of [`Tuning::log_bytes`]. The places of values take 16 bytes of memory for each write
-    /// since the last flush, unless values are small. Merges load logs whole, up to 64 MiB at once. Where the logs of a flush have more
+    /// since the last flush, unless values are small. Merges load logs whole, up to 64 MiB at once, or less with a
+    /// [`memory_limit`](crate::Options::memory_limit). Where the logs of a flush have more
     /// than 16 MiB, they may be too large for this: no value stays in a log, and no places are kept. So this option does nothing where
     /// `memtable_bytes` and [`Tuning::log_bytes`] have 32 MiB or more, as by default. Values of a family that is scanned much are always
     /// written to tables, since a scan would read each value by itself.

@@ -67,6 +67,9 @@ use std::sync::atomic::Ordering;
 
 /// Bytes of copies in one frame. The commit lock is held while a frame is appended.
 pub(super) const FRAME_BYTES: usize = 64 << 10;
+/// The most sets of one flush whose values may stay in logs: 8. A log becomes a body if half of it is values of one family, which the logs
+/// of many families are not. The look at all tables for each of thousands of sets would take seconds.
+const MOST_SETS_WITH_PLACES: usize = 8;
 
 /// A flushing set on its way to a table.
 struct Part<'a> {
@@ -144,7 +147,10 @@ impl Jobs {
         for task in tasks {
             let divided = self.divide(task);
             // Before the sync, so that the sync covers the places that are found.
-            let (places, survivors) = self.place_values(task, &divided.cold, &bodies)?;
+            let (places, survivors) = match tasks.len() <= MOST_SETS_WITH_PLACES {
+                true => self.place_values(task, &divided.cold, &bodies)?,
+                false => (Places::default(), None),
+            };
             bodies.extend(places.uses());
             parts.push(Part { task, divided, survivors, places });
         }

@@ -129,8 +129,9 @@ pub fn choose(logs: &[LogOfFlush], place: &Place, options: &FormOptions) -> Choi
     }
     let mut left_bytes = options.pinned_bytes.saturating_sub(place.pinned_bytes);
     let mut room_bytes = place.room_bytes;
-    // Merges of few cells read enough of each log to load it.
-    let are_loaded = place.cells as u64 <= WANTED_SHARE;
+    // Merges of few cells read enough of each log to load it. Most take the tables of four flushes.
+    let fits = place.log_bytes.saturating_mul(4) <= options.loaded_bytes;
+    let are_loaded = fits && place.cells as u64 <= WANTED_SHARE;
     let least_mean_bytes = if are_loaded { LEAST_MEAN_BYTES } else { LEAST_LONE_BYTES };
     let mut choice = Choice::default();
     for log in logs {
@@ -264,11 +265,15 @@ mod tests {
     }
 
     #[test]
-    fn where_cells_are_many_only_large_values_are_left() {
+    fn where_merges_do_not_load_logs_only_large_values_are_left() {
         let logs = [log(1, 3000, 2, 2048), log(2, 3000, 2, 2047)];
         let room = FormOptions { pinned_bytes: 10_000, ..OPTIONS };
-        let chosen = |cells| choose(&logs, &Place { cells, ..PLACE }, &room).bodies;
-        assert_eq!((chosen(4), chosen(5)), (vec![FileId(1), FileId(2)], vec![FileId(1)]));
+        let chosen = |cells, loaded_bytes| {
+            choose(&logs, &Place { cells, ..PLACE }, &room.loading_at_most(loaded_bytes)).bodies
+        };
+        let (all, large) = (vec![FileId(1), FileId(2)], vec![FileId(1)]);
+        assert_eq!((chosen(4, u64::MAX), chosen(5, u64::MAX)), (all.clone(), large.clone()));
+        assert_eq!((chosen(4, 40_000), chosen(4, 39_999)), (all, large), "four flushes of 10,000 bytes");
     }
 
     #[test]

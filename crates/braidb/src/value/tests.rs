@@ -66,14 +66,18 @@ fn values_are_read_one_by_one_and_out_of_what_was_loaded() {
     assert_eq!(body.read(&empty).unwrap(), b"");
     assert_eq!((counters.log_reads.get(), counters.log_merge_bytes.get()), (2, 3));
 
+    let charged_bytes = || body.store.cache.table_bytes();
+    assert_eq!(charged_bytes(), 0);
     let image = body.load().unwrap();
     let again = body.load().unwrap();
+    assert_eq!(charged_bytes(), 11, "a loaded log counts once");
     assert!(Arc::ptr_eq(&image, &again), "two merges share it");
     let value = body.read_in_passing(&two).unwrap();
     assert_eq!((counters.log_reads.get(), counters.log_merge_bytes.get()), (2, 14));
     drop((image, again));
     assert_eq!(value, b"two");
     drop(value);
+    assert_eq!(charged_bytes(), 0);
     assert_eq!(body.read_in_passing(&one).unwrap(), b"one");
     assert_eq!(counters.log_merge_bytes.get(), 17, "no merge holds what was loaded");
 }

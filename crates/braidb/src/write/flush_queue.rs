@@ -1,4 +1,5 @@
-//! Flushing sets that wait for a flush job, oldest first. Sets that were switched in one step are flushed together, with one edit.
+//! Flushing sets that wait for a flush job, oldest first. Sets that were switched in one step are flushed together, with one edit, or with
+//! one for each thousand.
 //!
 //! The commit queue adds a task under the commit lock when it switches a memtable. The scheduler takes tasks, and puts a task
 //! back if its flush failed. The queue has its own lock, so that the scheduler need not wait for a commit.

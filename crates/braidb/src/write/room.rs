@@ -248,7 +248,7 @@ impl MemoryRoom {
             let may_keep = may_keep && MemoryLimits::is_written_enough(writes, entries);
             self.flushing_bytes += segments.iter().map(Immutable::bytes).sum::<u64>();
             shown.push((index, memory, None));
-            // The first task carries the idle families: its edit is never later than those of the other tasks.
+            // The first task carries the idle families. Its edit is later than others only after it found no room: then logs stay longer.
             let idle = std::mem::take(&mut idle);
             let task = FlushTask { family, segments, replay_from, idle, may_keep, writes, last_seq };
             self.parts.flushes.add(task);

@@ -38,6 +38,35 @@ fn a_limit_is_divided_among_writes_threads_and_reads() {
     assert_eq!(Options::new().shared_bytes(), None);
 }
 
+/// All merges together load half of what tables and blocks share.
+#[test]
+fn merges_load_less_of_logs_beneath_a_limit() {
+    let loaded_bytes = |options: Options| options.form_options().loaded_bytes;
+    assert_eq!((loaded_bytes(Options::new()), loaded_bytes(limited(8 << 30))), (64 << 20, 64 << 20));
+    assert_eq!(loaded_bytes(limited(LEAST)), 2 << 20, "8 MiB for two merges");
+    assert_eq!(loaded_bytes(limited(LEAST).memtable_bytes(1 << 20).background_threads(1)), 9 << 20);
+}
+
+/// 300 families with equal memory fill it. Three quarters of them are flushed with one log.
+#[test]
+fn many_small_families_are_flushed_together() {
+    let (fs, dir) = (SimFs::new(), Path::new("db"));
+    let db = Options::new().memtable_bytes(1 << 20).env(env(&fs)).open(dir).unwrap();
+    let families: Vec<_> =
+        (0..300).map(|number| db.create_column_family(&format!("family {number}")).unwrap()).collect();
+    let mut puts = 0u64;
+    while db.stats().counts.flushes == 0 {
+        families[(puts % 300) as usize].put(puts.to_be_bytes(), [7; 100]).unwrap();
+        puts += 1;
+    }
+    let stats = db.stats();
+    assert!((220..=240).contains(&stats.counts.flushes), "{} sets", stats.counts.flushes);
+    assert!(puts > 3_000 && stats.logs.len() < 10, "{puts} puts, {:?}", stats.logs);
+    for put in 0..puts {
+        assert_eq!(families[(put % 300) as usize].get(put.to_be_bytes()).unwrap().unwrap(), [7; 100]);
+    }
+}
+
 #[test]
 fn a_limit_that_cannot_work_is_refused_with_one_that_can() {
     assert!(limited(LEAST).check().is_ok());

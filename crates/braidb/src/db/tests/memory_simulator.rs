@@ -285,7 +285,7 @@ impl Simulator {
                 }
                 action @ (MemoryAction::Flush { .. }
                 | MemoryAction::FlushSmall
-                | MemoryAction::FlushAll
+                | MemoryAction::FlushLargest
                 | MemoryAction::WriteBack) => {
                     let may_keep = matches!(action, MemoryAction::Flush { may_keep: true, .. });
                     let replay_from = self.rotate();

@@ -8,12 +8,13 @@
 //! |---|---|---|---|
 //! | active segment | `active_percent` of the budget | Accordion 3.1 | the segment joins its pipeline |
 //! | pipeline | `pipeline_segments` + 2 segments | measured | memory compaction is behind: the active segment keeps growing |
-//! | full memory | the budget; half of it for new writes where hot keys stayed | TRIAD 4.1 | the largest family is flushed |
+//! | full memory | the budget; half of it for new writes where hot keys stayed | TRIAD 4.1 | the largest family is flushed, or many together |
 //! | memory that must go | 15/8 of the budget | below the hard limit of 2 budgets | flushed even if it is being compacted |
 //! | superseded memory | at most 750 of 1,000 bytes were alive | TRIAD 4.1, `FLUSH_TH` | full memory is compacted instead of flushed |
 //! | logs | `log_bytes` | TRIAD 4.3 | the family with the oldest record is flushed, or written back if it is small |
 //! | small family | 64 KiB, and a 16th of the budget | measured | written back where logs are full, instead of a table of its own |
-//! | small share of full memory | a 64th of the budget | measured | where no family has more, all are flushed with one log and one edit |
+//! | little | a 64th of the budget | measured | where no family has more of full memory, the largest are flushed together |
+//! | flushed together | 3/4 of what can be flushed | measured | the largest families share one log, so thousands of small ones wait |
 //! | small families, most | a quarter of `log_bytes` | below `log_bytes` | with more, all small ones are flushed with one log and one edit |
 //! | logs during a write-back | 5/4 of `log_bytes` | measured | the write-back is given up for a flush |
 //! | log file | 1/4 of `log_bytes`; a short log where logs outgrow memory | measured | closed; the oldest logs may be collected |
@@ -65,9 +66,9 @@ const MIN_HOT_SHARE: u64 = 32;
 /// A family with less memory than this is small: 64 KiB. A table of its own would take longer to sync than the copies of many such
 /// families.
 const SMALL_FAMILY_BYTES: u64 = 64 << 10;
-/// Where memory is full, and no family has a 64th of it, all families are flushed together. The flush of one would free so little that the
+/// Where memory is full, and no family has a 64th of it, families are flushed together. The flush of one would free so little that the
 /// next one came at once, with an edit and a log of its own.
-const SHARE_OF_ONE_FLUSH: u64 = 64;
+const LITTLE_SHARE: u64 = 64;
 /// Logs that outgrow memory are collected if at most 10 percent of their bytes are alive, so copies add at most a ninth to what writers
 /// append to logs. New keys count as alive, so logs of memory that grows fast are left to the flush.
 const OUTGROWN_LIVE_PERCENT: u32 = 10;
@@ -168,9 +169,9 @@ impl MemoryLimits {
         bytes < SMALL_FAMILY_BYTES.min(self.options.memtable_bytes / 16)
     }
 
-    /// Whether the flush of a family with `bytes` of memory frees too little of full memory.
-    fn frees_little(&self, bytes: u64) -> bool {
-        bytes < self.options.memtable_bytes / SHARE_OF_ONE_FLUSH
+    /// Whether a flush of `bytes` frees too little of full memory.
+    fn is_little(&self, bytes: u64) -> bool {
+        bytes < self.options.memtable_bytes / LITTLE_SHARE
     }
 
     /// The most live bytes that are written back for small families.
@@ -340,8 +341,8 @@ pub enum MemoryAction {
     WriteBack,
     /// All memory of each small family becomes a table. The families share one log and one edit.
     FlushSmall,
-    /// All memory of every family becomes a table. The families share one log and one edit.
-    FlushAll,
+    /// All memory of each of the largest families becomes a table ([`largest`]). The families share one log.
+    FlushLargest,
     /// All memory of the family becomes a table, except the hot keys if they may stay.
     Flush {
         family: usize,
@@ -349,24 +350,48 @@ pub enum MemoryAction {
     },
 }
 
-/// The most urgent action. The caller carries it out and asks again, until the answer is `Nothing` or `Flush`.
+/// The families that [`MemoryAction::FlushLargest`] takes: as few as have three quarters of what can be flushed. A family with a few entries
+/// stays in memory, because a table for each of thousands of families would take a sync each.
+pub fn largest(families: &[FamilyState]) -> Vec<usize> {
+    let mut order: Vec<usize> = flushable(families).map(|(index, _)| index).collect();
+    order.sort_by_key(|&index| (std::cmp::Reverse(families[index].bytes()), index));
+    let most_bytes = flushable(families).map(|(_, family)| family.bytes()).sum::<u64>() / 4 * 3;
+    let mut taken_bytes = 0;
+    let is_taken = |index: &usize| {
+        let goes_on = taken_bytes <= most_bytes;
+        taken_bytes += families[*index].bytes();
+        goes_on
+    };
+    order.into_iter().take_while(is_taken).collect()
+}
+
+/// The families whose memory can become a table now, by index.
+fn flushable(families: &[FamilyState]) -> impl DoubleEndedIterator<Item = (usize, &FamilyState)> + Clone {
+    families.iter().enumerate().filter(|(_, family)| !family.is_flushing && !family.is_empty)
+}
+
+/// The most urgent action. The caller carries it out and asks again, until the answer is `Nothing` or a flush.
 pub fn decide(state: &MemoryState<'_>, limits: &MemoryLimits) -> MemoryAction {
     let families = state.families;
     let memory_bytes: u64 = families.iter().map(FamilyState::bytes).sum();
     let kept_bytes: u64 = families.iter().map(|family| family.kept_bytes).sum();
-    let flushable =
-        || families.iter().enumerate().filter(|(_, family)| !family.is_flushing && !family.is_empty);
     let flush =
         |family| MemoryAction::Flush { family, may_keep: limits.keeps_hot() && !state.are_tables_requested };
     if memory_bytes >= limits.full_bytes(kept_bytes) {
-        if let Some((index, family)) = flushable().max_by_key(|(_, family)| family.bytes()) {
+        if let Some((index, family)) = flushable(families).max_by_key(|(_, family)| family.bytes()) {
             // A compaction that falls behind, although writes are slowed down, is given up for a flush.
             let has_room = memory_bytes < limits.must_flush_bytes() && !limits.is_still_full(kept_bytes);
             match family.is_compacting {
                 true if has_room => {}
-                _ if limits.frees_little(family.bytes()) => return MemoryAction::FlushAll,
                 false if has_room && limits.compacts_full(family.live_permille) => {
                     return MemoryAction::CompactFull(index);
+                }
+                _ if limits.is_little(family.bytes()) && flushable(families).nth(1).is_some() => {
+                    let bytes: u64 = flushable(families).map(|(_, family)| family.bytes()).sum();
+                    // Most of full memory is that of a family whose flush runs and will free more.
+                    if !(limits.is_little(bytes) && families.iter().any(|family| family.is_flushing)) {
+                        return MemoryAction::FlushLargest;
+                    }
                 }
                 _ => return flush(index),
             }
@@ -374,7 +399,7 @@ pub fn decide(state: &MemoryState<'_>, limits: &MemoryLimits) -> MemoryAction {
     } else if limits.are_logs_full(state.log_bytes) && !families.iter().any(|family| family.is_flushing) {
         // A running flush may free the logs.
         let oldest = families.iter().filter_map(|family| family.first_log).min();
-        let of_oldest = flushable().filter(|(_, family)| family.first_log == oldest);
+        let of_oldest = flushable(families).filter(|(_, family)| family.first_log == oldest);
         // Among equally old families, a flush of the largest one frees the most.
         if let Some((index, family)) = of_oldest.rev().max_by_key(|(_, family)| family.bytes()) {
             let is_small = limits.options.log_rewrite_percent > 0 && limits.is_small(family.bytes());
@@ -527,11 +552,28 @@ pub mod tests {
     #[test]
     fn families_that_fill_memory_together_are_flushed_together() {
         let many = |kib: u64, count| vec![family(1, kib - 1); count];
-        assert_eq!(decided(&many(15, 69)), MemoryAction::FlushAll);
+        assert_eq!(decided(&many(15, 69)), MemoryAction::FlushLargest);
         assert_eq!(decided(&many(15, 68)), MemoryAction::Nothing, "memory is not full");
         let with = |other| decided(&[many(15, 69), vec![other]].concat());
         assert_eq!(with(family(1, 15)), flush(69), "one family is large enough alone");
-        assert_eq!(with(FamilyState { is_flushing: true, ..family(1, 15) }), MemoryAction::FlushAll);
+        let flushing = |kib| FamilyState { is_flushing: true, ..family(1, kib) };
+        assert_eq!(with(flushing(15)), MemoryAction::FlushLargest);
+        let beside = |small| decided(&[vec![flushing(1100)], small].concat());
+        assert_eq!(beside(many(4, 3)), MemoryAction::Nothing, "the running flush frees more");
+        assert_eq!(beside(many(4, 4)), MemoryAction::FlushLargest);
+        assert_eq!(beside(many(4, 1)), flush(1), "one family can be flushed as any other");
+        let superseded = FamilyState { live_permille: Some(500), ..family(1, 14) };
+        assert_eq!(decided(&vec![superseded; 69]), MemoryAction::CompactFull(68));
+    }
+
+    #[test]
+    fn the_largest_families_go_until_three_quarters_of_memory_do() {
+        let of = |kib: &[u64]| largest(&kib.iter().map(|&kib| family(kib, 0)).collect::<Vec<_>>());
+        assert_eq!(of(&[1, 5, 0, 2, 8]), [4, 1], "13 of 16");
+        assert_eq!(of(&[4, 4, 4, 4]), [0, 1, 2, 3], "three quarters are not more than three quarters");
+        assert_eq!(of(&[3, 0]), [0]);
+        let flushing = FamilyState { is_flushing: true, ..family(9, 0) };
+        assert_eq!(largest(&[flushing, family(1, 0)]), [1]);
     }
 
     #[test]

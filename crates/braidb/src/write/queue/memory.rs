@@ -8,7 +8,7 @@ use super::{CommitQueue, Core};
 use crate::base::error::Result;
 use crate::base::ids::{FamilyId, FileId};
 use crate::memory::Immutable;
-use crate::plan::memory::limits::{MemoryAction, MemoryState, WriteBack, decide};
+use crate::plan::memory::limits::{MemoryAction, MemoryState, WriteBack, decide, largest};
 use crate::version::Version;
 use crate::write::flush_queue::FlushTask;
 use crate::write::room::{Kept, MemoryRoom};
@@ -95,8 +95,9 @@ impl CommitQueue {
                     core.switch_failed = self.switch_memtables(core, &families, false).err();
                     return;
                 }
-                MemoryAction::FlushAll => {
-                    let families = core.room.flushable();
+                MemoryAction::FlushLargest => {
+                    let families = largest(&families).into_iter().map(|index| FamilyId(index as u32));
+                    let families: Vec<FamilyId> = families.collect();
                     core.switch_failed = self.switch_memtables(core, &families, false).err();
                     return;
                 }
