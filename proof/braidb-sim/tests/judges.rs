@@ -179,7 +179,7 @@ fn transactions_on_threads() {
     for preset in [Preset::Default, Preset::Random, Preset::SmallMemory] {
         tally.merge(&judge(Case::new(Judge::Isolation, 1, preset), 2));
     }
-    for what in ["runs", "conflicts", "transfers"] {
+    for what in ["runs", "conflicts", "transfers", "excises", "copies"] {
         assert!(tally.get(what) > 20, "few {what}: {tally}");
     }
 }

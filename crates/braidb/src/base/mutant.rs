@@ -142,6 +142,7 @@ pub const ALL: &[(&str, &str)] = &[
     ("excise_cuts_one_key_off", "24: an excise takes the keys of its ranges and no others"),
     ("excise_beside_a_merge", "24: no job carries entries through an excise"),
     ("excise_takes_newer_puts", "24: an excise takes nothing that was written behind its switch"),
+    ("excise_unseen_by_transactions", "24: a transaction that read excised keys does not commit"),
     ("own_write_unread", "21: a transaction reads its own writes"),
     ("write_back_waits_for_memory", "16: what frees memory does not wait for memory"),
     (

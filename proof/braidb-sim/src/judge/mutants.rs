@@ -38,9 +38,10 @@ const OF_TIERS: [&str; 6] = [
 const OF_FORKS: [&str; 2] = ["forked_drop_seals", "forked_drop_unlocks"];
 
 /// The mutants that break a rule of transactions, or that show only where a writer runs within an excise. No other judge has either on one thread.
-const OF_TRANSACTIONS: [&str; 5] = [
+const OF_TRANSACTIONS: [&str; 6] = [
     "change_of_tables_unseen",
     "excise_takes_newer_puts",
+    "excise_unseen_by_transactions",
     "own_write_unread",
     "phantom_unseen",
     "write_ring_overrun_unseen",

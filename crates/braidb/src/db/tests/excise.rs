@@ -1,9 +1,14 @@
 //! Excises: which entries go, what snapshots and transactions see, and what waits.
 
+use super::Db;
 use super::executor::{Bench, options};
 use crate::base::error::Error;
+use crate::base::ids::FamilyId;
+use braidb_storage::Lane;
 use braidb_storage::sim::{Crash, Fault, Lasting};
 use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const KEYS: u32 = 2_000;
 
@@ -185,6 +190,75 @@ fn a_failed_excise_takes_nothing_or_all() {
         assert!(after == keys(&bench).len() || is_undecided && after == 200, "operation {nth}: {after} keys");
     }
     assert!(failed > 3 && done > 0, "{failed} failed, {done} done");
+}
+
+/// Runs `work` on the thread of the next excise, behind its first switch of the memtable.
+fn behind_the_first_switch(db: Db, work: impl FnOnce(&Db) + Send + 'static) {
+    let engine = db.engine().unwrap();
+    let (queue, runtime) = (engine.queue.clone(), engine.jobs.parts.env.runtime.clone());
+    let job = move || match queue.is_excising() {
+        true => work(&db),
+        false => behind_the_first_switch(db, work),
+    };
+    runtime.submit(Lane::Flush, Box::new(job));
+}
+
+/// A writer switches the memtable between the two switches of an excise. The excise takes what the writer's flush has, and nothing newer,
+/// although the newer put comes to a table before the edit. Transactions that read in the range are refused meanwhile.
+#[test]
+fn an_excise_ends_at_a_foreign_switch_between_its_own() {
+    let bench = filled();
+    bench.db.flush().unwrap();
+    bench.db.settle().unwrap();
+    let begin = |read, written| {
+        let transaction = bench.db.transaction().unwrap();
+        transaction.get(key(read)).unwrap();
+        transaction.put(key(written), "of a transaction").unwrap();
+        transaction
+    };
+    let (inside, beside) = (begin(150, KEYS), begin(250, KEYS + 1));
+    let has_flushed = Arc::new(AtomicBool::new(false));
+    let noted = has_flushed.clone();
+    behind_the_first_switch(bench.db.clone(), move |db| {
+        let engine = db.engine().unwrap();
+        let (queue, flusher) = (engine.queue.clone(), db.clone());
+        // Submitted in front of the flush that the switch brings: it runs both flushes.
+        let flush = move || {
+            flusher.flush().unwrap();
+            assert!(flusher.engine().unwrap().queue.is_excising(), "both flushes end before the edit");
+            noted.store(true, Ordering::Relaxed);
+        };
+        engine.jobs.parts.env.runtime.submit(Lane::Flush, Box::new(flush));
+        db.put(key(150), "in front of the foreign switch").unwrap();
+        queue.switch_all_memtables().unwrap();
+        db.put(key(160), "behind the foreign switch").unwrap();
+        assert!(queue.room().flushing_seq(FamilyId::DEFAULT).is_some(), "the last switch finds a flush");
+        assert!(matches!(inside.commit(), Err(Error::Conflict)));
+        beside.commit().unwrap();
+    });
+    bench.db.excise([key(100)..key(200)]).unwrap();
+    assert!(has_flushed.load(Ordering::Relaxed));
+    let is_left = |number: &u32| !(100..200).contains(number) || *number == 160;
+    let wanted: Vec<u32> = (0..KEYS).filter(is_left).chain([KEYS + 1]).collect();
+    for bench in [&bench, &killed(&bench)] {
+        assert_eq!(keys(bench), wanted);
+        assert_eq!(bench.db.get(key(160)).unwrap().unwrap(), b"behind the foreign switch");
+    }
+}
+
+/// The flush that is under way when an excise begins leaves a hot key in memory. The second switch takes the key.
+#[test]
+fn an_excise_takes_the_hot_key_of_a_flush_under_way() {
+    let bench = Bench::new(options());
+    for round in 0..8u8 {
+        bench.db.put("hot", [round; 10]).unwrap();
+    }
+    bench.db.put("large", vec![b'x'; 130 << 10]).unwrap();
+    let queue = bench.db.engine().unwrap().queue.clone();
+    assert!(queue.room().flushing_seq(FamilyId::DEFAULT).is_some());
+    bench.db.excise([..]).unwrap();
+    assert_eq!(bench.db.stats().counts.hot_kept, 1);
+    assert_eq!((bench.db.iter().count(), killed(&bench).db.iter().count()), (0, 0));
 }
 
 #[test]

@@ -84,6 +84,9 @@ impl CommitQueue {
 
     /// Whether the transaction read in a range that is being excised, or was excised after its moment.
     pub(super) fn is_excised(&self, core: &Core, check: &Check) -> bool {
+        if mutant!("excise_unseen_by_transactions") {
+            return false;
+        }
         let reads = check.reads();
         let mut under_way = core.excising.iter();
         if under_way.any(|excising| excising.spans.iter().any(|span| reads.meets(excising.family, span))) {

@@ -4,8 +4,9 @@
 //! lists, or scans all of them. The checker (`history.rs`) says whether a serial order explains what they read. The sum of all accounts is the
 //! same in each scan, and no count is lost. One thread stages and commits pairs in an overlay; the others find each pair whole.
 //!
-//! Some flush and merge beside it. Threads interleave freely, so a case does not replay exactly.
+//! Flushes, merges and excises (`excises.rs`) run beside the transactions. Threads interleave freely, so a case does not replay exactly.
 
+mod excises;
 mod history;
 
 use super::Case;
@@ -43,6 +44,8 @@ struct Shared {
     /// One thread stages both of a pair of numbers here and commits them; all threads read them.
     overlay: Overlay,
     pairs: ColumnFamily,
+    /// Originals and copies, which excises take.
+    copies: ColumnFamily,
     /// Gives each begin and end of a run a moment of its own.
     clock: AtomicU64,
     next_element: AtomicU64,
@@ -83,11 +86,13 @@ pub fn judge(case: &Case) -> Verdict<Tally> {
         accounts.put(account.to_be_bytes(), BALANCE.to_be_bytes()).map_err(failed)?;
     }
     let pairs = db.create_column_family("pairs").map_err(failed)?;
+    let copies = db.create_column_family("copies").map_err(failed)?;
     let shared = Shared {
         overlay: db.overlay(),
         db,
         accounts,
         pairs,
+        copies,
         clock: AtomicU64::new(0),
         next_element: AtomicU64::new(0),
         next_list: AtomicU64::new(LISTS),
@@ -131,6 +136,7 @@ fn check(shared: &Shared, ended: &[Done]) -> Verdict {
             "{counted} updates of the counter succeeded, and it stands at {counter}"
         )));
     }
+    excises::look(shared)?;
     audit(shared)
 }
 
@@ -156,7 +162,7 @@ fn work(shared: &Shared, thread: usize, seed: u64, ops: u64) -> Verdict<Done> {
     no_panic(|| {
         let (mut rng, mut done, mut pair) = (Rng::new(seed), Done::default(), 0);
         for _ in 0..ops {
-            match rng.below(20) {
+            match rng.below(24) {
                 0..11 => append(shared, &mut rng, &mut done)?,
                 11..14 => transfer(shared, &mut rng, &mut done)?,
                 14..16 => audit(shared)?,
@@ -166,6 +172,7 @@ fn work(shared: &Shared, thread: usize, seed: u64, ops: u64) -> Verdict<Done> {
                     done.counted += 1;
                 }
                 18 => make_lists(shared, &mut rng, &mut done)?,
+                20.. => excises::step(shared, &mut rng, &mut done)?,
                 _ if rng.one_in(2) && thread == 0 => stage_pair(shared, &mut pair)?,
                 _ if rng.one_in(2) => pair = read_pair(shared, pair)?,
                 _ if rng.one_in(8) => shared.db.flush().map_err(failed)?,
