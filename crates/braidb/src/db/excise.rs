@@ -16,7 +16,8 @@ impl Db {
     /// Snapshots from before the excise fail with [`Error::Excised`](crate::Error::Excised) where they touch a range, and read other keys as
     /// before. Transactions that read in a range before conflict.
     ///
-    /// The call waits for merges that work in the ranges. For single keys, [`Db::delete`] is the better call: an excise flushes the family.
+    /// The call waits for merges and earlier excises that work in the ranges. For single keys, [`Db::delete`] is the better call: an excise
+    /// flushes the family.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-excise-{}", std::process::id()));

@@ -182,9 +182,8 @@ impl Catalog {
     }
 
     /// Replaces the first claims of an excise by those of its edit.
-    pub(super) fn excise_claims(&mut self, first: Ticket, claims: Vec<Claim>) -> Ticket {
-        self.claims.release(first);
-        self.claims.wait_for(claims)
+    pub(super) fn excise_widens(&mut self, ticket: &Ticket, claims: Vec<Claim>) {
+        self.claims.widen(ticket, claims);
     }
 
     /// The excise gives back its claims and ends.

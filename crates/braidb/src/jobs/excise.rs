@@ -17,6 +17,12 @@
 //! before it are synced first, so the excise survives no write that came before it.
 //!
 //! Writes go on meanwhile. What they put into the ranges has numbers above E, and stays.
+//!
+//! # Two excises at once
+//!
+//! Excises of one family whose ranges overlap run one after the other: the later one waits in step 1 until the earlier one has shown its
+//! view (`plan/tree/claims.rs`). Others run side by side, where no slice of one lies in a range of the other. Each has its own edit, and its
+//! own swap of the view, so a reader sees each of them as a whole.
 
 use super::asked::TablesWanted;
 use super::{Catalog, Jobs};
@@ -47,17 +53,15 @@ impl<'a> Excising<'a> {
     }
 
     /// Claims all that the edit needs.
-    fn claim_all(&mut self, family: FamilyId, spans: &[Span]) {
-        let first = self.ticket.take().expect("there until the drop");
-        let ticket = self.jobs.catalog.lock().excise_claims(first, excise::claims(family, spans));
-        self.ticket = Some(ticket);
+    fn claim_all(&self, family: FamilyId, spans: &[Span]) {
+        self.jobs.catalog.lock().excise_widens(self.ticket(), excise::claims(family, spans));
     }
 
     fn ticket(&self) -> &Ticket {
         self.ticket.as_ref().expect("there until the drop")
     }
 
-    /// Waits for the jobs that claimed earlier. A job that fails gives its claims back, and so ends the wait too.
+    /// Waits for the jobs that run in the ranges, and for earlier excises. A job that fails gives its claims back, and so ends the wait too.
     fn wait(&self, jobs: &Arc<Jobs>) -> Result<()> {
         jobs.wait_until(&[], |catalog| catalog.claims().are_free(self.ticket()))
     }

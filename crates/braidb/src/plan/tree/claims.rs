@@ -9,6 +9,10 @@
 //!
 //! A job that *takes* replaces existing runs. A job that *appends* adds newer runs; a job that takes meanwhile holds older
 //! ones, and goes on. A job that *owns* puts its output among existing slices, as a leveled merge does.
+//!
+//! An excise may *wait*: it claims ranges that running jobs hold, and begins once these jobs have ended. Excises begin in the order in which
+//! they first claimed. An excise may widen its claims to further levels and keeps its place: a later excise with wider ranges, which waits
+//! for a long merge elsewhere, does not hold it up.
 
 use super::Plan;
 use crate::base::ids::FamilyId;
@@ -48,10 +52,20 @@ impl Claim {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Ticket(u64);
 
+/// A claim that a job holds.
+#[derive(Clone, Debug)]
+struct Held {
+    /// The number of the job. Later jobs have larger numbers.
+    job: u64,
+    claim: Claim,
+    /// Whether the job claimed what other jobs may have held.
+    waits: bool,
+}
+
 /// The claims of all running jobs, and what no job shall take or own.
 #[derive(Clone, Debug, Default)]
 pub struct Claims {
-    held: Vec<(u64, Claim)>,
+    held: Vec<Held>,
     avoided: Vec<Claim>,
     next: u64,
 }
@@ -68,14 +82,14 @@ impl Claims {
     }
 
     fn all(&self) -> impl Iterator<Item = &Claim> {
-        self.held.iter().map(|(_, held)| held).chain(&self.avoided)
+        self.held.iter().map(|held| &held.claim).chain(&self.avoided)
     }
 
     /// Whether a running job replaces runs that reach into `span`. A new slice there must not join these runs: their
     /// replacement may reach over the gap that the slice would fill.
     pub fn is_taken(&self, family: FamilyId, level: usize, span: &Span) -> bool {
         let claim = Claim { family, level, span: span.clone(), kind: Use::Append };
-        self.held.iter().any(|(_, held)| held.kind == Use::Take && held.touches(&claim))
+        self.held.iter().any(|held| held.claim.kind == Use::Take && held.claim.touches(&claim))
     }
 
     /// The claims of running jobs on one level, and what is avoided there.
@@ -96,19 +110,26 @@ impl Claims {
 
     /// Claims what running jobs may still hold. From here on no other plan is allowed there. The job begins once [`Claims::are_free`] holds.
     pub fn wait_for(&mut self, claims: Vec<Claim>) -> Ticket {
-        self.add(claims)
+        self.hold_next(claims, true)
     }
 
-    /// Whether no job that claimed earlier excludes the claims of this one.
+    /// Gives a job that waits other claims. The job keeps its place among the jobs that wait. So the new claims may conflict only with those
+    /// waiting jobs that the old claims conflicted with: they have the same ranges, on more levels.
+    pub fn widen(&mut self, ticket: &Ticket, claims: Vec<Claim>) {
+        self.held.retain(|held| held.job != ticket.0);
+        self.hold(ticket.0, claims, true);
+    }
+
+    /// Whether no job excludes the claims of this one, which waits. A later job that waits excludes nothing; all others run.
     pub fn are_free(&self, ticket: &Ticket) -> bool {
-        let (own, others): (Vec<_>, Vec<_>) = self.held.iter().partition(|(id, _)| *id == ticket.0);
-        let mut earlier = others.into_iter().filter(|(id, _)| *id < ticket.0);
-        earlier.all(|(_, other)| own.iter().all(|(_, claim)| !claim.conflicts(other)))
+        let (own, others): (Vec<_>, Vec<_>) = self.held.iter().partition(|held| held.job == ticket.0);
+        let mut in_front = others.into_iter().filter(|other| !other.waits || other.job < ticket.0);
+        in_front.all(|other| own.iter().all(|own| !own.claim.conflicts(&other.claim)))
     }
 
     /// The claims of all jobs but one.
     pub fn without(&self, ticket: &Ticket) -> Claims {
-        let held = self.held.iter().filter(|(id, _)| *id != ticket.0).cloned().collect();
+        let held = self.held.iter().filter(|held| held.job != ticket.0).cloned().collect();
         Claims { held, avoided: Vec::new(), next: self.next }
     }
 
@@ -120,7 +141,7 @@ impl Claims {
     /// Releases the claims of one job.
     #[expect(clippy::needless_pass_by_value, reason = "a ticket serves once")]
     pub fn release(&mut self, ticket: Ticket) {
-        self.held.retain(|(id, _)| *id != ticket.0);
+        self.held.retain(|held| held.job != ticket.0);
     }
 
     /// The number of the job that claimed last.
@@ -130,13 +151,21 @@ impl Claims {
 
     /// Whether all jobs up to this number have released their claims.
     pub fn are_released(&self, upto: u64) -> bool {
-        self.held.iter().all(|(id, _)| *id > upto)
+        self.held.iter().all(|held| held.job > upto)
     }
 
     pub(super) fn add(&mut self, claims: Vec<Claim>) -> Ticket {
+        self.hold_next(claims, false)
+    }
+
+    fn hold_next(&mut self, claims: Vec<Claim>, waits: bool) -> Ticket {
         self.next += 1;
-        self.held.extend(claims.into_iter().map(|claim| (self.next, claim)));
+        self.hold(self.next, claims, waits);
         Ticket(self.next)
+    }
+
+    fn hold(&mut self, job: u64, claims: Vec<Claim>, waits: bool) {
+        self.held.extend(claims.into_iter().map(|claim| Held { job, claim, waits }));
     }
 }
 
@@ -178,6 +207,27 @@ mod tests {
         assert!(claims.conflicts(&claim("x", "y")), "no plan begins in front of a job that waits");
         claims.release(running);
         assert!(claims.are_free(&first) && !claims.are_free(&second));
+        claims.release(first);
+        assert!(claims.are_free(&second));
+    }
+
+    /// A long merge, an excise beside it, and a later excise that meets both. The first one waits for no merge that it does not meet, and
+    /// the second one waits until the first one has ended, also before the first one claims L0.
+    #[test]
+    fn a_job_that_widens_its_claims_keeps_its_place() {
+        let of = |low, high, kind| claim(0, 1, low, high, kind);
+        let mut claims = Claims::default();
+        let merge = claims.add(vec![of("k", "z", Use::Own)]);
+        let first = claims.wait_for(vec![of("a", "c", Use::Take)]);
+        let second = claims.wait_for(vec![of("b", "m", Use::Take)]);
+        assert!(claims.are_free(&first) && !claims.are_free(&second));
+        let of_l0 = claims.add(vec![claim(0, 0, "b", "b", Use::Take)]);
+        claims.widen(&first, vec![claim(0, 0, "a", "c", Use::Own), of("a", "c", Use::Own)]);
+        assert!(!claims.are_free(&first), "a job of L0 began before the claims were widened");
+        claims.release(of_l0);
+        assert!(claims.are_free(&first) && !claims.are_free(&second));
+        claims.release(merge);
+        assert!(!claims.are_free(&second));
         claims.release(first);
         assert!(claims.are_free(&second));
     }

@@ -42,7 +42,7 @@ pub fn first_claims(family: FamilyId, spans: &[Span]) -> Vec<Claim> {
     claims_of(1..LEVELS, family, spans, Use::Take)
 }
 
-/// What the edit of an excise claims.
+/// What the edit of an excise claims: the same ranges, on more levels.
 pub fn claims(family: FamilyId, spans: &[Span]) -> Vec<Claim> {
     claims_of(0..LEVELS, family, spans, Use::Own)
 }
