@@ -21,8 +21,8 @@
 //! # Two excises at once
 //!
 //! Excises of one family whose ranges overlap run one after the other: the later one waits in step 1 until the earlier one has shown its
-//! view (`plan/tree/claims.rs`). Others run side by side, where no slice of one lies in a range of the other. Each has its own edit, and its
-//! own swap of the view, so a reader sees each of them as a whole.
+//! view (`plan/tree/claims.rs`). Excises apart from each other run side by side. Each makes its edit from the newest version, under the
+//! catalog, and shows it by one swap of the view. So a reader sees all of an excise or nothing of it.
 
 use super::asked::TablesWanted;
 use super::{Catalog, Jobs};
@@ -112,9 +112,11 @@ impl Jobs {
         if let Some(log) = log {
             self.parts.queue.sync_before(log)?;
         }
-        let mut catalog = self.catalog.lock();
         let plan = Excise { family, spans, upto };
-        let mut edit = self.edit(&catalog, family, excising.ticket(), &[], |moment| plan.edit(moment))?;
+        let cuts = self.cuts_of(family, excising.ticket(), |moment| plan.edit(moment))?;
+        let mut catalog = self.catalog.lock();
+        let mut edit =
+            self.edit(&catalog, family, excising.ticket(), &cuts, &[], |moment| plan.edit(moment))?;
         if let Some(log) = log.filter(|log| catalog.state().families()[&family].replay_from < *log) {
             edit.push(Change::ReplayFrom { family, log });
         }

@@ -1,6 +1,7 @@
 //! The executor carries out all plans. The head of `jobs/mod.rs` says which file holds a record at each instant of a merge or a
 //! move.
 
+use super::cuts::Cuts;
 use super::output::Outputs;
 use super::stretch::Stretch;
 use super::{Catalog, Jobs};
@@ -15,7 +16,7 @@ use crate::plan::tree::edits::Moment;
 use crate::plan::values::Rewrites;
 use crate::plan::{Cutter, Input, Merge, Met, Plan, Split, Ticket};
 use crate::table::Reason;
-use crate::version::shape::cut::{cut_part, middle};
+use crate::version::shape::cut::middle;
 use crate::version::table_file::TableFile;
 use crate::version::{Beneath, Change, Edit, NewTable, Slice, Sorted, Version};
 use crate::visible::rule::RetentionFilter;
@@ -152,9 +153,10 @@ impl Jobs {
             tables.for_each(|table| self.unlink(&self.parts.tables.dirs().table(table.tier, table.id)));
         }
         let mut catalog = self.catalog.lock();
-        let edit = self.edit(&catalog, merge.family, ticket, &outputs.tables, |moment| {
-            merge.edit(moment, &outputs.tables)
-        })?;
+        let edit =
+            self.edit(&catalog, merge.family, ticket, &Cuts::default(), &outputs.tables, |moment| {
+                merge.edit(moment, &outputs.tables)
+            })?;
         let tiers = outputs.tiers();
         self.commit_tables(&mut catalog, edit, [outputs])?;
         tiers.into_iter().for_each(|tier| catalog.tiers_mut().written(tier));
@@ -199,10 +201,11 @@ impl Jobs {
         &self,
         family: FamilyId,
         ticket: &Ticket,
-        make: impl FnOnce(&Moment<'_>) -> Result<Edit>,
+        make: impl Fn(&Moment<'_>) -> Result<Edit>,
     ) -> Result<()> {
+        let cuts = self.cuts_of(family, ticket, &make)?;
         let mut catalog = self.catalog.lock();
-        let mut edit = self.edit(&catalog, family, ticket, &[], make)?;
+        let mut edit = self.edit(&catalog, family, ticket, &cuts, &[], make)?;
         if edit.changes.is_empty() {
             return Ok(());
         }
@@ -216,12 +219,14 @@ impl Jobs {
         Ok(())
     }
 
-    /// Lets a plan make its edit from the current state. The caller holds the catalog until the edit is committed.
+    /// Lets a plan make its edit from the current state, of slices and of the `new` tables. The caller holds the catalog until the edit is
+    /// committed. A cut that is not in `cuts` reads the table under the catalog.
     pub(super) fn edit(
         &self,
         catalog: &Catalog,
         family: FamilyId,
         ticket: &Ticket,
+        cuts: &Cuts,
         new: &[NewTable],
         make: impl FnOnce(&Moment<'_>) -> Result<Edit>,
     ) -> Result<Edit> {
@@ -230,7 +235,7 @@ impl Jobs {
                 Some(table) => Arc::new(TableFile::of_new(table, &self.parts.tables)),
                 None => catalog.state().table(id).expect("a plan cuts what the state holds").clone(),
             };
-            cut_part(&table, part, key)
+            cuts.cut(&table, part, key)
         };
         let edit = make(&Moment {
             version: catalog.version(family),

@@ -39,6 +39,7 @@ pub mod checkpoint;
 mod cleanup;
 mod collect_logs;
 mod compact;
+mod cuts;
 mod damage;
 mod excise;
 mod flush;

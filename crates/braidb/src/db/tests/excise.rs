@@ -1,14 +1,14 @@
 //! Excises: which entries go, what snapshots and transactions see, and what waits.
 
 use super::Db;
-use super::executor::{Bench, options};
+use super::executor::{Bench, is, options};
 use crate::base::error::Error;
 use crate::base::ids::FamilyId;
 use braidb_storage::Lane;
-use braidb_storage::sim::{Crash, Fault, Lasting};
+use braidb_storage::sim::{Crash, Fault, Lasting, OpKind};
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const KEYS: u32 = 2_000;
 
@@ -78,6 +78,47 @@ fn tables_of_l0_are_cut_in_the_middle() {
     bench.db.compact().unwrap();
     assert_eq!(keys(&bench).len(), 80);
     assert_eq!(bench.db.get(key(99)).unwrap().unwrap(), [2]);
+}
+
+/// How often `work` reads tables, and how often of these while a thread holds the catalog.
+fn table_reads(bench: &Bench, work: impl FnOnce(&Db)) -> (u64, u64) {
+    let jobs = bench.db.engine().unwrap().jobs.clone();
+    let counts = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
+    let noted = counts.clone();
+    bench.fs.fail_nth_where(1, Fault::Io, Lasting::Once, 1, move |op| {
+        if is(OpKind::Read, "table")(op) {
+            noted[0].fetch_add(1, Ordering::Relaxed);
+            noted[1].fetch_add(u64::from(jobs.is_catalog_held()), Ordering::Relaxed);
+        }
+        false
+    });
+    work(&bench.db);
+    bench.fs.heal();
+    (counts[0].load(Ordering::Relaxed), counts[1].load(Ordering::Relaxed))
+}
+
+/// An excise, a split, and a move that cuts a table at a guard know their cuts before they lock the catalog.
+#[test]
+fn cuts_read_no_table_under_the_catalog() {
+    let bench = Bench::new(options().background_merges(false));
+    (0..100u32).for_each(|number| bench.db.put(key(number), "v").unwrap());
+    bench.db.flush().unwrap();
+    let excise = table_reads(&bench, |db| db.excise([key(40)..key(60), key(70)..key(71)]).unwrap());
+    assert!(excise.0 > 0 && excise.1 == 0, "{excise:?}");
+    assert_eq!(keys(&bench).len(), 79);
+
+    let bench = Bench::new(options().tuning(|tuning| tuning.table_bytes(4 << 10)));
+    let flush = |keys: &[u8]| {
+        keys.iter().for_each(|&key| bench.db.put([key], [1; 100]).unwrap());
+        bench.db.flush().unwrap();
+        bench.db.settle().unwrap();
+    };
+    // The first table goes down and is halved. The second one is cut on its way down.
+    flush(&Vec::from_iter(0..60));
+    let moves = table_reads(&bench, |_| (0..6).for_each(|_| flush(&[0, 59])));
+    let counts = bench.db.stats().counts;
+    assert!(counts.cells_split > 0 && counts.trivial_moves > 1, "{counts:?}");
+    assert!(moves.0 > 0 && moves.1 == 0, "{moves:?}");
 }
 
 /// Each table of L0 falls into many slices, which are one run still: writers are not stopped.

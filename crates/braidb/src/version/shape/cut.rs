@@ -4,6 +4,8 @@
 //! slice of a part of a table need not know its exact counts. Each side keeps the sequence numbers of the whole slice,
 //! a superset of its own. The bytes of values in value files stay exact, because they decide when these files are
 //! collected and deleted: the entries of the smaller side are counted, and the other side gets the rest.
+//!
+//! The sides follow from the table, the part and the key alone. Jobs rely on this: they cut before they lock the catalog (`jobs/cuts.rs`).
 
 use super::Slice;
 use crate::base::error::Result;
