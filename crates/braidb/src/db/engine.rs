@@ -23,7 +23,7 @@ use crate::table::Reason;
 use crate::version::state::ValueFile;
 use crate::version::table_file::TableFile;
 use crate::version::{Level, Slice, Version};
-use crate::visible::excised::AsOf;
+use crate::visible::past_excises::AsOf;
 use crate::visible::snapshots::Snapshots;
 use crate::write::queue::Committed;
 use crate::write::{Check, CommitQueue, Shared};
@@ -213,7 +213,7 @@ impl Engine {
         };
         let weight = || read::weight(self.shared.counters.gets.next());
         let of_family = &view.families[family.0 as usize];
-        let checked = keys.iter().try_for_each(|key| of_family.excised.check_key(key, as_of));
+        let checked = keys.iter().try_for_each(|key| of_family.past_excises.check_key(key, as_of));
         let outcome = checked.and_then(|()| read::get_many(of_family, keys, at, weight));
         drop(view);
         self.reader_ended();
@@ -238,7 +238,7 @@ impl Engine {
         let view = self.shared.view.load();
         let at = as_of.map_or_else(|| self.shared.snapshots.visible(), |as_of| as_of.seq);
         let of_family = &view.families[family.0 as usize];
-        let outcome = of_family.excised.check_key(key, as_of).and_then(|()| read(of_family, at, weight));
+        let outcome = of_family.past_excises.check_key(key, as_of).and_then(|()| read(of_family, at, weight));
         drop(view);
         self.jobs.act_on_rent();
         outcome

@@ -11,7 +11,7 @@ use crate::base::ids::FamilyId;
 use crate::base::key::prefix_bounds;
 use crate::base::value::Value;
 use crate::read::{self, RangeEstimate};
-use crate::visible::excised::AsOf;
+use crate::visible::past_excises::AsOf;
 
 impl Db {
     /// Sets `key` to `value` in the default family. The [`Durability`] of the options says what success promises.

@@ -10,7 +10,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::FamilyId;
 use crate::base::value::Value;
 use crate::read::{Backward, Forward};
-use crate::visible::excised::AsOf;
+use crate::visible::past_excises::AsOf;
 use std::fmt;
 use std::iter::FusedIterator;
 use std::mem;

@@ -11,7 +11,7 @@ use crate::base::ids::FamilyId;
 use crate::base::key::prefix_bounds;
 use crate::base::value::Value;
 use crate::log::EncodedBatch;
-use crate::visible::excised::AsOf;
+use crate::visible::past_excises::AsOf;
 use braidb_storage::locks::{Mutex, RwLock};
 use std::fmt;
 use std::mem;

@@ -7,7 +7,7 @@ use crate::base::ids::{FamilyId, SeqNo};
 use crate::base::key::Span;
 use crate::memory::view::{FamilyView, View};
 use crate::read::{Passed, ScanContext};
-use crate::visible::excised::AsOf;
+use crate::visible::past_excises::AsOf;
 use std::mem;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl RangeView {
     fn check_excised(&self, as_of: Option<AsOf>) -> Result<()> {
         let (Some(as_of), Some(family)) = (as_of, self.of_family()) else { return Ok(()) };
         match Span::between((self.low(), self.high())) {
-            Some(span) => family.excised.check_span(&span, Some(as_of)),
+            Some(span) => family.past_excises.check_span(&span, Some(as_of)),
             None => Ok(()),
         }
     }

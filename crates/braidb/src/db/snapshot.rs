@@ -8,7 +8,7 @@ use crate::base::error::Result;
 use crate::base::ids::FamilyId;
 use crate::base::key::prefix_bounds;
 use crate::base::value::Value;
-use crate::visible::excised::AsOf;
+use crate::visible::past_excises::AsOf;
 use std::fmt;
 
 /// The database as it was when [`Db::snapshot`] was called. It keeps old versions from being dropped until its last clone is dropped.

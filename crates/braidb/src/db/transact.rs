@@ -107,7 +107,7 @@ impl Db {
             };
             match outcome {
                 // The excise may concern what the transaction read. It takes as long as a flush.
-                Err(Error::Conflict) if pauses < MOST_PAUSES && engine.queue.is_excising() => {
+                Err(Error::Conflict) if pauses < MOST_PAUSES && engine.queue.has_pending_excise() => {
                     pauses += 1;
                     engine.jobs.parts.env.runtime.pause_us(PAUSE_US);
                     continue;

@@ -241,7 +241,7 @@ impl Transaction {
         let engine = self.overlay.db().engine()?;
         let (view, now) = engine.view_with_number()?;
         let before = self.snapshot.as_of();
-        // The excised ranges are checked under the commit lock (`write/queue/excising.rs`): here old and new versions are both gone.
+        // The excised ranges are checked under the commit lock (`write/queue/pending_excises.rs`): here old and new versions are both gone.
         let is_unchanged = is_unchanged(engine, &view, check.reads(), [before.seq, now]);
         drop(view);
         engine.reader_ended();

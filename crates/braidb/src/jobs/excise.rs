@@ -32,13 +32,13 @@ use crate::base::key::Span;
 use crate::plan::Ticket;
 use crate::plan::tree::excise::{self, Excise};
 use crate::version::Change;
-use crate::visible::excised::ExcisedRanges;
-use crate::write::queue::excising::{Switched, Turn};
+use crate::visible::past_excises::PastExcises;
+use crate::write::queue::pending_excises::{Switched, Turn};
 use braidb_storage::Lane;
 use std::sync::Arc;
 
 /// An excise under way. The drop gives back what it holds, also after a panic of the caller's thread.
-struct Excising<'a> {
+struct ExciseJob<'a> {
     jobs: &'a Jobs,
     /// `None` after the drop.
     ticket: Option<Ticket>,
@@ -46,10 +46,10 @@ struct Excising<'a> {
     id: Option<u64>,
 }
 
-impl<'a> Excising<'a> {
-    fn begin(jobs: &'a Jobs, family: FamilyId, spans: &[Span]) -> Excising<'a> {
+impl<'a> ExciseJob<'a> {
+    fn begin(jobs: &'a Jobs, family: FamilyId, spans: &[Span]) -> ExciseJob<'a> {
         let ticket = Some(jobs.catalog.lock().excise_began(excise::first_claims(family, spans)));
-        Excising { jobs, ticket, id: None }
+        ExciseJob { jobs, ticket, id: None }
     }
 
     /// Claims all that the edit needs.
@@ -67,7 +67,7 @@ impl<'a> Excising<'a> {
     }
 }
 
-impl Drop for Excising<'_> {
+impl Drop for ExciseJob<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             // The edit may be in the manifest and not in the view.
@@ -91,32 +91,31 @@ impl Jobs {
             return Ok(());
         }
         self.parts.shared.health.check_writable()?;
-        let mut excising = Excising::begin(self, family, &spans);
-        let outcome = self.excise_claimed(family, spans, &mut excising);
-        drop(excising);
+        let mut job = ExciseJob::begin(self, family, &spans);
+        let outcome = self.excise_with(family, spans, &mut job);
+        drop(job);
         self.schedule();
         self.collect_garbage();
         outcome
     }
 
-    fn excise_claimed(
+    fn excise_with(
         self: &Arc<Self>,
         family: FamilyId,
         spans: Vec<Span>,
-        excising: &mut Excising<'_>,
+        job: &mut ExciseJob<'_>,
     ) -> Result<()> {
-        excising.wait(self)?;
-        excising.claim_all(family, &spans);
-        excising.wait(self)?;
-        let Switched { upto, log, .. } = self.flush_for_excise(family, &spans, excising)?;
+        job.wait(self)?;
+        job.claim_all(family, &spans);
+        job.wait(self)?;
+        let Switched { upto, log, .. } = self.flush_for_excise(family, &spans, job)?;
         if let Some(log) = log {
             self.parts.queue.sync_before(log)?;
         }
         let plan = Excise { family, spans, upto };
-        let cuts = self.cuts_of(family, excising.ticket(), |moment| plan.edit(moment))?;
+        let cuts = self.cuts_of(family, job.ticket(), |moment| plan.edit(moment))?;
         let mut catalog = self.catalog.lock();
-        let mut edit =
-            self.edit(&catalog, family, excising.ticket(), &cuts, &[], |moment| plan.edit(moment))?;
+        let mut edit = self.edit(&catalog, family, job.ticket(), &cuts, &[], |moment| plan.edit(moment))?;
         if let Some(log) = log.filter(|log| catalog.state().families()[&family].replay_from < *log) {
             edit.push(Change::ReplayFrom { family, log });
         }
@@ -132,12 +131,12 @@ impl Jobs {
         self: &Arc<Self>,
         family: FamilyId,
         spans: &[Span],
-        excising: &mut Excising<'_>,
+        job: &mut ExciseJob<'_>,
     ) -> Result<Switched> {
         let _wanted = TablesWanted::new(self);
         // A family has one flushing set at a time: memory that was written beside a running flush needs a second flush.
         let first = self.parts.queue.switch_for_excise(family, Turn::First(spans))?;
-        excising.id = first.id;
+        job.id = first.id;
         self.wait_until(&[Lane::Flush], |_| self.parts.queue.room().has_flushed(&first.flushes))?;
         let last = self.parts.queue.switch_for_excise(family, Turn::Last)?;
         self.wait_until(&[Lane::Flush], |_| self.parts.queue.room().has_flushed(&last.flushes))?;
@@ -156,8 +155,8 @@ impl Jobs {
             let family = &mut view.families[excise.family.0 as usize];
             family.version = version;
             let ranges =
-                ExcisedRanges::with(&family.excised, view.excises, &excise.spans, visible, watermark);
-            family.excised = Arc::new(ranges);
+                PastExcises::with(&family.past_excises, view.excises, &excise.spans, visible, watermark);
+            family.past_excises = Arc::new(ranges);
         });
         drop(committing);
         drop(old_view);

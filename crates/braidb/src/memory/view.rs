@@ -8,8 +8,8 @@ use super::Memory;
 use crate::base::ids::SeqNo;
 use crate::base::sync::{ArcSwap, Guard, Mutex};
 use crate::version::Version;
-use crate::visible::excised::ExcisedRanges;
 use crate::visible::gaps::Gaps;
+use crate::visible::past_excises::PastExcises;
 use crate::visible::snapshots::Snapshots;
 use braidb_storage::foreground;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub struct FamilyView {
     /// Ranges of keys that scans jump over. Unlike the rest, they change while the view stays.
     pub gaps: Arc<Gaps>,
     /// Ranges that snapshots from before their excise must not read.
-    pub excised: Arc<ExcisedRanges>,
+    pub past_excises: Arc<PastExcises>,
 }
 
 /// What a read sees of all families; the index is the family's id.

@@ -2,10 +2,10 @@
 //! versions and tombstones, and gaps, the ranges in which nothing is alive.
 
 pub mod cursor;
-pub mod excised;
 pub mod gaps;
 pub mod merge;
 mod offset_value;
+pub mod past_excises;
 pub mod rule;
 pub mod snapshots;
 

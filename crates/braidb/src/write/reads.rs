@@ -4,7 +4,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, SeqNo};
 use crate::base::key::{self, Span};
 use crate::base::mutant::mutant;
-use crate::visible::excised::AsOf;
+use crate::visible::past_excises::AsOf;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 

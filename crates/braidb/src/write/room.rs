@@ -127,7 +127,7 @@ impl MemoryRoom {
                 memory,
                 version,
                 gaps: gaps.shared().clone(),
-                excised: Arc::default(),
+                past_excises: Arc::default(),
             });
             room.families.push(family);
             room.gaps.push(gaps);
@@ -146,7 +146,7 @@ impl MemoryRoom {
         self.families.push(family);
         self.gaps.push(gaps);
         let view = |view: &mut View| {
-            view.families.push(FamilyView { memory, version, gaps: shared, excised: Arc::default() })
+            view.families.push(FamilyView { memory, version, gaps: shared, past_excises: Arc::default() })
         };
         self.old_views.push(self.parts.view.update(view));
         id

@@ -237,7 +237,7 @@ fn a_failed_excise_takes_nothing_or_all() {
 fn behind_the_first_switch(db: Db, work: impl FnOnce(&Db) + Send + 'static) {
     let engine = db.engine().unwrap();
     let (queue, runtime) = (engine.queue.clone(), engine.jobs.parts.env.runtime.clone());
-    let job = move || match queue.is_excising() {
+    let job = move || match queue.has_pending_excise() {
         true => work(&db),
         false => behind_the_first_switch(db, work),
     };
@@ -266,7 +266,7 @@ fn an_excise_ends_at_a_foreign_switch_between_its_own() {
         // Submitted in front of the flush that the switch brings: it runs both flushes.
         let flush = move || {
             flusher.flush().unwrap();
-            assert!(flusher.engine().unwrap().queue.is_excising(), "both flushes end before the edit");
+            assert!(flusher.engine().unwrap().queue.has_pending_excise(), "both flushes end before the edit");
             noted.store(true, Ordering::Relaxed);
         };
         engine.jobs.parts.env.runtime.submit(Lane::Flush, Box::new(flush));

@@ -29,7 +29,7 @@ fn database(keys: &[&[u8]]) -> (Arc<Database>, Writer) {
         memory: Memory::new(segment),
         version: Arc::default(),
         gaps: Arc::default(),
-        excised: Arc::default(),
+        past_excises: Arc::default(),
     };
     let view = ViewCell::new(View { families: vec![family], ..View::default() });
     let database = Database { view, snapshots: Snapshots::new(0), flushed: Arc::default() };

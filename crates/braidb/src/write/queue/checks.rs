@@ -5,7 +5,7 @@
 //! refused as an overrun: the transaction compares its reads again without the lock (`db/transaction.rs`), and comes back with a later number.
 //! So no commit walks over memory or tables under the lock.
 //!
-//! An excise is no write with a number; `write/queue/excising.rs` says which transactions it refuses.
+//! An excise is no write with a number; `write/queue/pending_excises.rs` says which transactions it refuses.
 //!
 //! The queue remembers the writes of a group before it publishes their numbers. A group that fails remembers nothing.
 
@@ -45,7 +45,7 @@ impl CommitQueue {
         check: &Check,
         mut earlier: impl Iterator<Item = &'a EncodedBatch> + Clone,
     ) -> Result<()> {
-        if self.is_excised(core, check) {
+        if self.has_read_excised(core, check) {
             check.refuse();
             return check.outcome();
         }

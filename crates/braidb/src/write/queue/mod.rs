@@ -10,14 +10,14 @@
 
 mod checks;
 pub mod collection;
-pub mod excising;
 mod gap_offers;
 pub mod memory;
+pub mod pending_excises;
 mod waiting;
 
-use self::excising::Excising;
 use self::gap_offers::GapOffers;
 use self::memory::Wants;
+use self::pending_excises::PendingExcise;
 use self::waiting::{Batch, GroupVec, SERVED_EVERY, SpinPolicy, Waiter, Waiting};
 use super::reads::Check;
 use super::recent::RecentWrites;
@@ -93,7 +93,7 @@ struct Core {
     /// A ring that ended. It is freed after the lock.
     idle: Option<RecentWrites>,
     /// Excises under way, and the number of the last one that began.
-    excising: Vec<Excising>,
+    pending_excises: Vec<PendingExcise>,
     last_excise: u64,
 }
 
@@ -207,7 +207,7 @@ impl CommitQueue {
             done_logs: Vec::new(),
             recent: None,
             idle: None,
-            excising: Vec::new(),
+            pending_excises: Vec::new(),
             last_excise: 0,
         };
         let queue = CommitQueue {

@@ -9,7 +9,7 @@ use crate::memory::Segment;
 use crate::memory::view::{View, ViewCell};
 use crate::plan::memory::limits::{MemoryLimits, MemoryOptions};
 use crate::version::DirLock;
-use crate::visible::excised::AsOf;
+use crate::visible::past_excises::AsOf;
 use crate::visible::snapshots::Snapshots;
 use crate::write::pressure::Marks;
 use crate::write::{Pressure, ReadSet, RecoveredFamily};

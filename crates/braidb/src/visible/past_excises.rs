@@ -20,10 +20,11 @@ pub struct AsOf {
 
 /// The ranges of one family that were excised, as long as a snapshot may be older.
 #[derive(Clone, Debug, Default)]
-pub struct ExcisedRanges(Vec<Excised>);
+pub struct PastExcises(Vec<PastRange>);
 
+/// A range of one excise.
 #[derive(Clone, Debug)]
-struct Excised {
+struct PastRange {
     /// Counts all excises of this open, from 1.
     number: u64,
     /// The number that was visible before the excise took effect. Every older snapshot has at most this number.
@@ -31,18 +32,18 @@ struct Excised {
     span: Span,
 }
 
-impl ExcisedRanges {
+impl PastExcises {
     /// The list with the ranges of excise `number`, and without ranges that no registered snapshot can be older than. `watermark` is at or
     /// below the number of each snapshot.
-    pub fn with(&self, number: u64, spans: &[Span], visible: SeqNo, watermark: SeqNo) -> ExcisedRanges {
-        let kept = self.0.iter().filter(|excised| excised.visible >= watermark).cloned();
-        let added = spans.iter().map(|span| Excised { number, visible, span: span.clone() });
-        ExcisedRanges(kept.chain(added).collect())
+    pub fn with(&self, number: u64, spans: &[Span], visible: SeqNo, watermark: SeqNo) -> PastExcises {
+        let kept = self.0.iter().filter(|past| past.visible >= watermark).cloned();
+        let added = spans.iter().map(|span| PastRange { number, visible, span: span.clone() });
+        PastExcises(kept.chain(added).collect())
     }
 
     /// The ranges that were excised after the first `excises` excises.
     pub fn since(&self, excises: u64) -> impl Iterator<Item = &Span> {
-        self.0.iter().filter(move |excised| excised.number > excises).map(|excised| &excised.span)
+        self.0.iter().filter(move |past| past.number > excises).map(|past| &past.span)
     }
 
     /// Fails if the key was excised after the moment.
@@ -82,7 +83,7 @@ mod tests {
     #[test]
     fn a_snapshot_reads_no_range_that_was_excised_after_it() {
         let ranges =
-            ExcisedRanges::default().with(1, &[span("b", "d")], 10, 0).with(2, &[span("m", "n")], 20, 0);
+            PastExcises::default().with(1, &[span("b", "d")], 10, 0).with(2, &[span("m", "n")], 20, 0);
         let fails =
             |key: &str, excises| ranges.check_key(key.as_bytes(), Some(AsOf { seq: 5, excises })).is_err();
         assert_eq!(
@@ -100,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_range_is_forgotten_once_no_snapshot_can_be_older() {
-        let ranges = ExcisedRanges::default().with(1, &[span("a", "b")], 10, 0);
+        let ranges = PastExcises::default().with(1, &[span("a", "b")], 10, 0);
         assert_eq!(
             ranges.with(2, &[span("c", "d")], 30, 10).0.len(),
             2,

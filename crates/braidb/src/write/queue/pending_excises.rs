@@ -14,7 +14,7 @@ use crate::write::Check;
 
 /// An excise that is under way.
 #[derive(Debug)]
-pub(super) struct Excising {
+pub(super) struct PendingExcise {
     id: u64,
     family: FamilyId,
     spans: Vec<Span>,
@@ -45,12 +45,12 @@ pub enum Turn<'a> {
 impl CommitQueue {
     /// The excise has taken effect in the view, or was given up.
     pub fn end_excise(&self, id: u64) {
-        self.lock().excising.retain(|excising| excising.id != id);
+        self.lock().pending_excises.retain(|pending| pending.id != id);
     }
 
     /// Whether an excise is between its first switch and its edit.
-    pub fn is_excising(&self) -> bool {
-        !self.lock().excising.is_empty()
+    pub fn has_pending_excise(&self) -> bool {
+        !self.lock().pending_excises.is_empty()
     }
 
     /// Switches the memtable of a family, if it has something in memory and is not being flushed. The caller schedules the flush.
@@ -75,7 +75,7 @@ impl CommitQueue {
             Turn::First(spans) => {
                 core.last_excise += 1;
                 let id = core.last_excise;
-                core.excising.push(Excising { id, family, spans: spans.to_vec() });
+                core.pending_excises.push(PendingExcise { id, family, spans: spans.to_vec() });
                 Some(id)
             }
         };
@@ -83,20 +83,19 @@ impl CommitQueue {
     }
 
     /// Whether the transaction read in a range that is being excised, or was excised after its moment.
-    pub(super) fn is_excised(&self, core: &Core, check: &Check) -> bool {
+    pub(super) fn has_read_excised(&self, core: &Core, check: &Check) -> bool {
         if mutant!("excise_unseen_by_transactions") {
             return false;
         }
         let reads = check.reads();
-        let mut under_way = core.excising.iter();
-        if under_way.any(|excising| excising.spans.iter().any(|span| reads.meets(excising.family, span))) {
+        let mut pending = core.pending_excises.iter();
+        if pending.any(|excise| excise.spans.iter().any(|span| reads.meets(excise.family, span))) {
             return true;
         }
         let view = self.shared.view.load();
         view.excises > check.excises()
-            && (0..)
-                .map(FamilyId)
-                .zip(&view.families)
-                .any(|(id, family)| family.excised.since(check.excises()).any(|span| reads.meets(id, span)))
+            && (0..).map(FamilyId).zip(&view.families).any(|(id, family)| {
+                family.past_excises.since(check.excises()).any(|span| reads.meets(id, span))
+            })
     }
 }
