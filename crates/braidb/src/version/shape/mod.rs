@@ -193,9 +193,19 @@ impl Run {
         self.slices.iter().map(|slice| slice.bytes).sum()
     }
 
+    /// The first and the last key; `None` for a run without slices.
+    fn ends(&self) -> Option<(&[u8], &[u8])> {
+        Some((&self.slices.first()?.range.low, &self.slices.last()?.range.high))
+    }
+
     /// The keys from the first to the last; `None` for a run without slices.
     pub fn range(&self) -> Option<KeyRange> {
-        KeyRange::hull(self.slices.iter().map(|slice| &slice.range))
+        self.ends().map(|(low, high)| KeyRange { low: low.to_vec(), high: high.to_vec() })
+    }
+
+    /// Whether the ranges of both runs overlap.
+    pub fn meets(&self, other: &Run) -> bool {
+        self.ends().zip(other.ends()).is_some_and(|(own, other)| own.0 <= other.1 && other.0 <= own.1)
     }
 
     /// The one slice that may hold `key`.

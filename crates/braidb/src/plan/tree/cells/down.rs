@@ -59,12 +59,10 @@ impl Planner<'_> {
     /// Moves a table of L0 to L1 as metadata: the oldest one that can go. No table passes an older one that it overlaps (rule 7).
     pub(super) fn move_l0_down(&self, room: Room) -> Option<Plan> {
         let runs = &self.cell(0, 0).runs;
-        let ranges: Vec<KeyRange> = runs.iter().filter_map(Run::range).collect();
         for place in (0..runs.len()).rev() {
             let is_wild = mutant!("l0_handed_over_out_of_order");
             let place = if is_wild { runs.len() - 1 - place } else { place };
-            let range = &ranges[place];
-            if (is_wild || ranges.iter().skip(place + 1).all(|older| !older.overlaps(range)))
+            if (is_wild || runs[place + 1..].iter().all(|older| !older.meets(&runs[place])))
                 && let Some(plan) = self.move_table_down(place, room)
             {
                 return Some(plan);
