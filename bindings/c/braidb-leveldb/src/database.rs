@@ -6,6 +6,7 @@ use braidb::stats::Damage;
 use braidb::{Db, Error, Options};
 use braidb_ffi::memory::{Text, give};
 use braidb_ffi::panics::quiet;
+use rustix::fs::stat;
 use std::path::Path;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,9 +19,25 @@ pub struct Database {
     pub id: u64,
 }
 
+/// Refuses a path below a directory that is missing. LevelDB makes the last directory of a path alone, and BraidDB would make all.
+fn check_parent(path: &Path) -> Result<()> {
+    let Some(parent) = path.parent().filter(|_| stat(path).is_err()) else { return Ok(()) };
+    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    match stat(parent) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::io(format_args!(
+            "{}: the directory {} cannot be reached: {error}; create it first, or check the path",
+            path.display(),
+            parent.display()
+        ))),
+    }
+}
+
 fn open(options: &OptionsHandle, path: &Path) -> Result<Database> {
     static OPENED: AtomicU64 = AtomicU64::new(0);
-    let db = options.translated()?.open(path)?;
+    let translated = options.translated()?;
+    check_parent(path)?;
+    let db = translated.open(path)?;
     if options.is_impossible() {
         return Err(Error::Exists { path: path.to_owned() }.into());
     }

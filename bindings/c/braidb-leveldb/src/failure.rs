@@ -25,6 +25,11 @@ impl Failure {
         Failure::new("Invalid argument", text)
     }
 
+    /// The file system refused something.
+    pub fn io(text: impl Display) -> Failure {
+        Failure::new("IO error", text)
+    }
+
     /// BraidDB lacks what the caller wants.
     pub fn not_implemented(text: impl Display) -> Failure {
         Failure::new("Not implemented", text)

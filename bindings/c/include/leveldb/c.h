@@ -57,7 +57,8 @@ typedef struct leveldb_writablefile_t leveldb_writablefile_t;
 
 /* ---- Databases ----------------------------------------------------------------------------------------------------------------------- */
 
-/* Opens the database in the directory `name`. Returns NULL after an error. A directory of LevelDB itself is refused. */
+/* Opens the database in the directory `name`. Creates this directory if the options say so, and none above it. Returns NULL after an error. A
+   directory of LevelDB itself is refused. */
 BRAIDB_LEVELDB_API leveldb_t *leveldb_open(const leveldb_options_t *options, const char *name, char **errptr);
 
 /* Closes the database. All writes are on the disk then. */

@@ -40,6 +40,33 @@ static void creation(void) {
     FAILS_WITH("Invalid argument: ", "name", CHECK(leveldb_open(options, NULL, &err) == NULL));
 }
 
+/* An open creates the last directory of its path alone, as LevelDB's does. */
+static void parents(void) {
+    char *parent = joined(dir, "-parent"), *below = joined(parent, "/below"), *deep = joined(below, "/deep/");
+    struct stat found;
+    leveldb_t *db;
+    fails_to_open(deep, "IO error: ", below);
+    leveldb_options_set_create_if_missing(options, 1);
+    fails_to_open(below, "IO error: ", "No such file or directory");
+    CHECK(stat(parent, &found) != 0);
+    CHECK(mkdir(parent, 0777) == 0);
+    fails_to_open(deep, "IO error: ", "create it first");
+    db = open_db(below);
+    leveldb_close(db);
+    /* The directory is there now, and opens again. */
+    db = open_db(below);
+    put(db, "key", "value");
+    leveldb_close(db);
+    CHECK(chdir(parent) == 0);
+    db = open_db("beside");
+    leveldb_close(db);
+    CHECK(stat("beside/CURRENT", &found) == 0 && chdir("/") == 0);
+    leveldb_options_set_create_if_missing(options, 0);
+    free(deep);
+    free(below);
+    free(parent);
+}
+
 /* Sizes that BraidDB does not take become others. */
 static void sizes(void) {
     leveldb_cache_t *none = leveldb_cache_create_lru(0), *all = leveldb_cache_create_lru(SIZE_MAX);
@@ -274,6 +301,7 @@ int main(int argc, char **argv) {
     options = leveldb_options_create();
     CHECK(unsetenv("BRAIDB_LEVELDB_BYTEWISE_COMPARATORS") == 0);
     creation();
+    parents();
     sizes();
     small_buffer();
     without_effect();
