@@ -11,9 +11,9 @@ use std::ffi::{c_char, c_void};
 use std::ptr;
 
 /// What [`leveldb_writebatch_iterate`] calls for a put.
-type OnPut = Option<extern "C" fn(*mut c_void, *const c_char, usize, *const c_char, usize)>;
+type OnPut = Option<extern "C-unwind" fn(*mut c_void, *const c_char, usize, *const c_char, usize)>;
 /// What it calls for a delete.
-type OnDelete = Option<extern "C" fn(*mut c_void, *const c_char, usize)>;
+type OnDelete = Option<extern "C-unwind" fn(*mut c_void, *const c_char, usize)>;
 
 /// `leveldb_writebatch_t`. The functions that add writes return no error. The first one is kept, and the batch is refused when it is written.
 #[derive(Clone, Debug, Default)]

@@ -1,9 +1,12 @@
 //! What a caller hands over to an object with callbacks: a pointer to state, and the function that frees it.
+//!
+//! Callbacks have the ABI `C-unwind`, and each is called within `braidb_ffi::panics::attempt`. So an exception of C++ that leaves a callback
+//! comes to a place where Rust ends the process.
 
 use std::ffi::c_void;
 
 /// What frees the state of the caller.
-pub type Destructor = Option<extern "C" fn(*mut c_void)>;
+pub type Destructor = Option<extern "C-unwind" fn(*mut c_void)>;
 
 /// State of the caller, which is freed with the object.
 #[derive(Debug)]

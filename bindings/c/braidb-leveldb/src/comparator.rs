@@ -14,9 +14,9 @@ use std::ptr;
 const BYTEWISE: &str = "BRAIDB_LEVELDB_BYTEWISE_COMPARATORS";
 
 /// How a comparator of LevelDB orders two keys. Never called.
-type Compare = Option<extern "C" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> c_int>;
+type Compare = Option<extern "C-unwind" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> c_int>;
 /// What a comparator is called.
-type Name = Option<extern "C" fn(*mut c_void) -> Text>;
+type Name = Option<extern "C-unwind" fn(*mut c_void) -> Text>;
 
 /// `leveldb_comparator_t`.
 #[derive(Debug)]

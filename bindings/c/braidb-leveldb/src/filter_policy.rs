@@ -7,12 +7,14 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 
 /// How a policy makes a filter of keys. Never called.
-type CreateFilter =
-    Option<extern "C" fn(*mut c_void, *const *const c_char, *const usize, c_int, *mut usize) -> *mut c_char>;
+type CreateFilter = Option<
+    extern "C-unwind" fn(*mut c_void, *const *const c_char, *const usize, c_int, *mut usize) -> *mut c_char,
+>;
 /// How a policy asks a filter for a key. Never called.
-type KeyMayMatch = Option<extern "C" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> u8>;
+type KeyMayMatch =
+    Option<extern "C-unwind" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> u8>;
 /// What a policy is called. Never called.
-type Name = Option<extern "C" fn(*mut c_void) -> *const c_char>;
+type Name = Option<extern "C-unwind" fn(*mut c_void) -> *const c_char>;
 
 /// `leveldb_filterpolicy_t`. The state is there to be freed with it.
 #[derive(Debug)]

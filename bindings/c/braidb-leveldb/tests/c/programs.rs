@@ -29,6 +29,15 @@ macro_rules! programs {
 programs! { closing entries forks iterators opening threads }
 
 #[test]
+fn an_exception_ends_the_process() {
+    let source = directory().join("exceptions.cpp");
+    if let Some(program) = tools::compile(Language::Cpp, &source, "exceptions", Linking::Shared) {
+        let scratch = Scratch::new("exceptions");
+        tools::run(tools::program(&program).arg(scratch.database()));
+    }
+}
+
+#[test]
 fn a_panic_planted_in_each_function_becomes_an_error() {
     if !cfg!(debug_assertions) {
         return tools::leave_out("panics", "a library without debug assertions plants no panics");
