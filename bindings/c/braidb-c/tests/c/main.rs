@@ -5,6 +5,7 @@
 //! `c`, they fail.
 #![allow(clippy::disallowed_methods, reason = "reads sources, and starts compilers and programs")]
 
+mod installation;
 #[path = "../../../tests/support/interface.rs"]
 mod interface;
 mod lists;
