@@ -71,7 +71,7 @@ BRAIDB_LEVELDB_API void leveldb_put(leveldb_t *db, const leveldb_writeoptions_t 
 /* A missing key is no error. */
 BRAIDB_LEVELDB_API void leveldb_delete(leveldb_t *db, const leveldb_writeoptions_t *options, const char *key, size_t keylen, char **errptr);
 
-/* Writes all of the batch, which stays as it is. Refuses a batch to which something could not be added. */
+/* Writes all of the batch, which stays as it is. Batches have at most 2 GiB. Refuses a batch to which something could not be added. */
 BRAIDB_LEVELDB_API void leveldb_write(leveldb_t *db, const leveldb_writeoptions_t *options, leveldb_writebatch_t *batch, char **errptr);
 
 /* The value, in memory that you free by leveldb_free, and its length in *vallen. NULL and 0 for a missing key, which is no error. */
