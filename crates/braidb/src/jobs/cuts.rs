@@ -6,8 +6,8 @@
 //! where the kept cuts cost no read.
 //!
 //! A kept cut stays right when the version changes: it follows from a table, a part of the table and a key, and tables never change. An edit
-//! that needs another cut by then reads under the catalog. This happens where a guard, or the edit of another excise, came in between. The edit
-//! of a merge also reads under the catalog where a guard came since the merge began: its output must be cut there.
+//! that needs another cut by then reads under the catalog. This happens where a guard, the edit of another excise, or a move to the cell that is
+//! split came in between. The edit of a merge also reads under the catalog where a guard came since the merge began: its output must be cut there.
 
 use super::Jobs;
 use crate::base::error::Result;

@@ -56,6 +56,16 @@ fn c_type(rust: &str) -> String {
     name.to_owned()
 }
 
+/// An exception of a callback would otherwise end at the call, where the compiler expects none.
+#[test]
+fn callbacks_may_unwind() {
+    let source: String = interface::sources().collect();
+    let callbacks = source.split("Option<").filter(|rest| rest.trim_start().starts_with("extern"));
+    let (unwinding, others): (Vec<_>, Vec<_>) =
+        callbacks.partition(|rest| rest.trim_start().starts_with("extern \"C-unwind\" fn("));
+    assert_eq!((unwinding.len(), others.len()), (8, 0), "{others:?}");
+}
+
 #[test]
 fn functions_have_the_types_that_the_header_declares() {
     interface::compare_signatures(plain, c_type);

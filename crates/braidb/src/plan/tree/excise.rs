@@ -75,6 +75,7 @@ impl Excise {
             return Ok(None);
         }
         let is_newer = slice.seqs.0 > self.upto;
+        // An open takes its last number from all slices, so none that it read from disk is newer. Claims keep merges from mixing later ones.
         assert!(
             is_newer || slice.seqs.1 <= self.upto || mutant!("excise_beside_a_merge"),
             "claims keep merges away"
