@@ -45,4 +45,4 @@ rm -rf leveldb && cp -r fetch/vendor/leveldb leveldb
 echo "== LevelDB's test of its C interface"
 cc -w -I"$headers" fetch/vendor/leveldb-sys/deps/leveldb-1.22/db/c_test.c -o c_test -L"$names" -lleveldb
 # Its comparator orders bytes.
-BRAIDB_LEVELDB_BYTEWISE_COMPARATORS=foo ./c_test
+BRAIDB_BYTEWISE_COMPARATORS=foo ./c_test

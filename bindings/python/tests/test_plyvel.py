@@ -84,7 +84,7 @@ class Databases(Case):
         ordered = {"comparator": compare, "comparator_name": b"Bytes", "create_if_missing": True}
         with self.assertRaisesRegex(plyvel.Error, "orders keys as bytes.*BRAIDB_BYTEWISE_COMPARATORS"):
             plyvel.DB(self.path(), **ordered)
-        with mock.patch.dict(os.environ, {"BRAIDB_BYTEWISE_COMPARATORS": "Other Bytes"}):
+        with mock.patch.dict(os.environ, {"BRAIDB_BYTEWISE_COMPARATORS": "another, Bytes"}):
             plyvel.DB(self.path(), **ordered).close()
 
     def test_destroys_and_repairs(self):

@@ -11,7 +11,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 
 /// The environment variable that names the comparators that order bytes, with commas between them.
-const BYTEWISE: &str = "BRAIDB_LEVELDB_BYTEWISE_COMPARATORS";
+const BYTEWISE: &str = "BRAIDB_BYTEWISE_COMPARATORS";
 
 /// How a comparator of LevelDB orders two keys. Never called.
 type Compare = Option<extern "C-unwind" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> c_int>;

@@ -157,7 +157,7 @@ BRAIDB_LEVELDB_API void leveldb_options_set_create_if_missing(leveldb_options_t 
 /* Whether an open fails if there is a database. Default: no. */
 BRAIDB_LEVELDB_API void leveldb_options_set_error_if_exists(leveldb_options_t *options, uint8_t yes);
 
-/* Any comparator makes leveldb_open fail, unless the environment variable BRAIDB_LEVELDB_BYTEWISE_COMPARATORS has its name. */
+/* Any comparator makes leveldb_open fail, unless the environment variable BRAIDB_BYTEWISE_COMPARATORS has its name. */
 BRAIDB_LEVELDB_API void leveldb_options_set_comparator(leveldb_options_t *options, leveldb_comparator_t *comparator);
 
 /* Sizes that BraidDB does not take become the nearest ones that it takes. */

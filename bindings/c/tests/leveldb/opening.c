@@ -140,7 +140,7 @@ static const char *no_name(void *state) {
 }
 
 static void declare(const char *names) {
-    CHECK(setenv("BRAIDB_LEVELDB_BYTEWISE_COMPARATORS", names, 1) == 0);
+    CHECK(setenv("BRAIDB_BYTEWISE_COMPARATORS", names, 1) == 0);
 }
 
 static void comparators(void) {
@@ -149,7 +149,7 @@ static void comparators(void) {
     leveldb_options_set_comparator(options, comparator);
     fails_to_open(dir, "Not implemented: ", "of.two.worlds");
     fails_to_open(dir, "Not implemented: ", "order of bytes");
-    fails_to_open(dir, "Not implemented: ", "BRAIDB_LEVELDB_BYTEWISE_COMPARATORS");
+    fails_to_open(dir, "Not implemented: ", "BRAIDB_BYTEWISE_COMPARATORS");
     declare("of.two");
     fails_to_open(dir, "Not implemented: ", "of.two.worlds");
     declare("another, of.two.worlds");
@@ -299,7 +299,7 @@ static void deletions(void) {
 int main(int argc, char **argv) {
     dir = directory(argc, argv);
     options = leveldb_options_create();
-    CHECK(unsetenv("BRAIDB_LEVELDB_BYTEWISE_COMPARATORS") == 0);
+    CHECK(unsetenv("BRAIDB_BYTEWISE_COMPARATORS") == 0);
     creation();
     parents();
     sizes();
