@@ -88,8 +88,8 @@ pub use base::value::Value;
 pub use base::{MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 pub use braidb_storage as storage;
 pub use db::{
-    AsBatch, BatchEntry, ColumnFamily, Cursor, Db, IntoBounds, Iter, Keys, Options, Overlay, OverlayIter,
-    PageLimit, Prefix, Salvage, Salvaged, Snapshot, Transaction, TransactionIter, WriteBatch,
+    AsBatch, Attempts, BatchEntry, ColumnFamily, Cursor, Db, IntoBounds, Iter, Keys, Options, Overlay,
+    OverlayIter, PageLimit, Prefix, Salvage, Salvaged, Snapshot, Transaction, TransactionIter, WriteBatch,
 };
 
 pub mod stats {

@@ -53,6 +53,7 @@ pub use snapshot::Snapshot;
 pub use stats::{
     Counts, FamilyStats, HotKeyPeriod, HotKeyStats, LayoutStats, LevelStats, LogStats, Stats, ValueFileStats,
 };
+pub use transact::Attempts;
 pub use transaction::{Transaction, TransactionIter};
 pub use tree::{CellTree, Extent, FamilyTree, LevelTree, RunTree, SliceTree};
 pub use tuning::Tuning;

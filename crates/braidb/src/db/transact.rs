@@ -1,4 +1,4 @@
-//! Calls that run a transaction until it commits: `transact`, and on top of it single-key updates.
+//! Calls that run a transaction until it commits: `attempts`, on top of it `transact`, and on top of that single-key updates.
 
 use super::database::Db;
 use super::family::ColumnFamily;
@@ -6,10 +6,11 @@ use super::transaction::Transaction;
 use crate::base::durability::Durability;
 use crate::base::error::{Error, Result};
 use crate::base::value::Value;
+use std::fmt;
 
 /// After this many conflicts `transact` takes the turn: other calls of `transact` let it commit first.
 const CONFLICTS_BEFORE_TURN: u32 = 8;
-/// After this many conflicts `transact` gives up. Work that changes by a plain write what it reads conflicts each time.
+/// After this many conflicts an attempt is the last one. Work that changes by a plain write what it reads conflicts each time.
 const MOST_CONFLICTS: u32 = 100;
 /// How long `transact` pauses after a conflict beside an excise: 10 ms.
 const PAUSE_US: u64 = 10_000;
@@ -25,6 +26,78 @@ impl Drop for Turn<'_> {
         if let Ok(engine) = self.0.engine() {
             engine.turns.give_back();
         }
+    }
+}
+
+/// The attempts of one transaction, from [`Db::attempts`]. The drop lets other calls of [`Db::transact`] pass.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("braidb-doc-attemptst-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// # let db = braidb::Db::open(&dir)?;
+/// let mut attempts = db.attempts(Some(braidb::Durability::Sync));
+/// let transaction = attempts.begin()?;
+/// transaction.put("order", "paid")?;
+/// attempts.commit(transaction)?;
+/// # drop(attempts); drop(db); std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok::<(), braidb::Error>(())
+/// ```
+pub struct Attempts<'a> {
+    db: &'a Db,
+    durability: Durability,
+    conflicts: u32,
+    /// How often an attempt paused for an excise.
+    pauses: u32,
+    turn: Option<Turn<'a>>,
+}
+
+impl Attempts<'_> {
+    /// Begins a transaction. Errors as [`Db::transaction`].
+    pub fn begin(&self) -> Result<Transaction> {
+        // A transaction that begins before the one with the turn has committed would conflict with it.
+        self.let_pass()?;
+        self.db.transaction()
+    }
+
+    /// Commits a transaction. Errors as [`Transaction::commit`].
+    pub fn commit(&self, transaction: Transaction) -> Result<()> {
+        if !transaction.is_read_only() {
+            self.let_pass()?;
+        }
+        transaction.commit_with(self.durability)
+    }
+
+    /// Notes a conflict. Returns whether another attempt may come through: up to 100 conflicts. Conflicts beside an excise do not count for
+    /// a minute, and the call pauses 10 ms for each. Fails with [`Forked`](crate::Error::Forked) in a forked child.
+    pub fn go_on(&mut self) -> Result<bool> {
+        let engine = self.db.engine()?;
+        // The excise may concern what the transaction read. It takes as long as a flush.
+        if self.pauses < MOST_PAUSES && engine.queue.has_pending_excise() {
+            self.pauses += 1;
+            engine.jobs.parts.env.runtime.pause_us(PAUSE_US);
+            return Ok(true);
+        }
+        self.conflicts += 1;
+        let wants_turn = self.conflicts >= CONFLICTS_BEFORE_TURN && self.turn.is_none();
+        if wants_turn && engine.turns.take(&*engine.clock) {
+            self.turn = Some(Turn(self.db));
+        }
+        Ok(self.conflicts < MOST_CONFLICTS)
+    }
+
+    /// Waits for the call of `transact` that has the turn, unless this one has it.
+    fn let_pass(&self) -> Result<()> {
+        let engine = self.db.engine()?;
+        if self.turn.is_none() {
+            engine.turns.let_pass(&*engine.clock);
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Attempts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Attempts").field("conflicts", &self.conflicts).finish_non_exhaustive()
     }
 }
 
@@ -86,40 +159,44 @@ impl Db {
         durability: Durability,
         mut work: impl FnMut(&Transaction) -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
-        let (mut turn, mut conflicts, mut pauses) = (None, 0, 0);
-        while conflicts < MOST_CONFLICTS {
-            let engine = self.engine()?;
-            // A transaction that begins before the one with the turn has committed would conflict with it.
-            if turn.is_none() {
-                engine.turns.let_pass(&*engine.clock);
-            }
-            let transaction = self.transaction()?;
+        let mut attempts = self.attempts(Some(durability));
+        loop {
+            let transaction = attempts.begin()?;
             let outcome = match work(&transaction) {
                 // The transaction read what was excised since.
                 Err(_) if transaction.has_met_excised() => Err(Error::Conflict),
                 Err(error) => return Err(error),
-                Ok(done) => {
-                    if turn.is_none() && !transaction.is_read_only() {
-                        engine.turns.let_pass(&*engine.clock);
-                    }
-                    transaction.commit_with(durability).map(|()| done)
-                }
+                Ok(done) => attempts.commit(transaction).map(|()| done),
             };
             match outcome {
-                // The excise may concern what the transaction read. It takes as long as a flush.
-                Err(Error::Conflict) if pauses < MOST_PAUSES && engine.queue.has_pending_excise() => {
-                    pauses += 1;
-                    engine.jobs.parts.env.runtime.pause_us(PAUSE_US);
-                    continue;
-                }
-                Err(Error::Conflict) => conflicts += 1,
+                Err(Error::Conflict) if attempts.go_on()? => {}
                 outcome => return outcome.map_err(E::from),
             }
-            if conflicts >= CONFLICTS_BEFORE_TURN && turn.is_none() && engine.turns.take(&*engine.clock) {
-                turn = Some(Turn(self));
-            }
         }
-        Err(Error::Conflict.into())
+    }
+
+    /// The attempts of [`Db::transact`] one by one, for a program that cannot have its work in a closure. `None` is the durability of the
+    /// options.
+    ///
+    /// ```
+    /// # let dir = std::env::temp_dir().join(format!("braidb-doc-attempts-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&dir);
+    /// # let db = braidb::Db::open(&dir)?;
+    /// let mut attempts = db.attempts(None);
+    /// loop {
+    ///     let transaction = attempts.begin()?;
+    ///     transaction.put("order", "paid")?;
+    ///     match attempts.commit(transaction) {
+    ///         Err(braidb::Error::Conflict) if attempts.go_on()? => {}
+    ///         outcome => break outcome?,
+    ///     }
+    /// }
+    /// # drop(attempts); drop(db); std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), braidb::Error>(())
+    /// ```
+    pub fn attempts(&self, durability: Option<Durability>) -> Attempts<'_> {
+        let durability = durability.unwrap_or_else(|| self.durability());
+        Attempts { db: self, durability, conflicts: 0, pauses: 0, turn: None }
     }
 
     /// Sets `key` to `value` in the default family unless it has a value. Returns the value that it has, if any.

@@ -3,7 +3,10 @@
 
 use super::executor::{Bench, is, options};
 use crate::base::error::Error;
+use crate::base::ids::FamilyId;
+use crate::base::key::Span;
 use crate::db::{Db, Transaction};
+use crate::write::queue::pending_excises::Turn;
 use braidb_storage::sim::OpKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -130,6 +133,25 @@ fn work_that_writes_plainly_what_it_reads_ends_in_a_conflict() {
     assert!(matches!(outcome, Err(Error::Conflict)));
     assert_eq!(runs, 100);
     assert_eq!(bench.db.get("k").unwrap().unwrap(), b"plain");
+}
+
+/// An excise makes transactions conflict while it flushes, which may take longer than 100 attempts.
+#[test]
+fn conflicts_beside_an_excise_do_not_count() {
+    let bench = bench();
+    let queue = &bench.db.engine().unwrap().queue;
+    let excise = queue.switch_for_excise(FamilyId::DEFAULT, Turn::First(&[Span::ALL])).unwrap();
+    let mut attempts = bench.db.attempts(None);
+    for _ in 0..1_000 {
+        let transaction = attempts.begin().unwrap();
+        transaction.get("k").unwrap();
+        transaction.put("k", "").unwrap();
+        assert!(matches!(attempts.commit(transaction), Err(Error::Conflict)));
+        assert!(attempts.go_on().unwrap());
+    }
+    queue.end_excise(excise.id.unwrap());
+    assert_eq!((1..).find(|_| !attempts.go_on().unwrap()), Some(100));
+    bench.db.transact(|transaction| transaction.put("k", "")).unwrap();
 }
 
 #[test]
