@@ -2,6 +2,7 @@
 
 use braidb::Error;
 use std::ffi::CStr;
+use std::io;
 use std::path::Path;
 
 /// What a function returns: `braidb_code_t`.
@@ -125,4 +126,19 @@ pub fn place(error: &Error) -> (Option<&Path>, u64) {
         | Error::Forked { path } => (Some(path), 0),
         _ => (None, 0),
     }
+}
+
+/// The operating system's number for what went wrong. A full disk has one also where the engine noticed it first.
+pub fn errno(error: &Error) -> Option<i32> {
+    let number = match error {
+        Error::Io { source, .. } => of_system(source),
+        Error::Poisoned { cause } => errno(cause),
+        _ => None,
+    };
+    number.or_else(|| error.is_full().then_some(libc::ENOSPC))
+}
+
+/// The number of an error, or of the error that it reports in other words.
+fn of_system(error: &io::Error) -> Option<i32> {
+    error.raw_os_error().or_else(|| error.get_ref()?.downcast_ref::<io::Error>()?.raw_os_error())
 }

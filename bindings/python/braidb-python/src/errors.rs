@@ -1,7 +1,7 @@
 //! Errors of the engine as exceptions of Python. Their classes are in `bindings/python/python/braidb/_errors.py`.
 
 use braidb::Error;
-use braidb_bindings::code::{Code, place};
+use braidb_bindings::code::{Code, errno, place};
 use braidb_bindings::settings::Refused;
 use pyo3::exceptions::PySystemError;
 use pyo3::prelude::*;
@@ -89,15 +89,6 @@ impl From<Failure> for PyErr {
 /// The message with the names of Python's calls.
 fn in_python(message: &str) -> String {
     WORDS.iter().fold(message.to_owned(), |message, (rust, python)| message.replace(rust, python))
-}
-
-/// The number of the operating system for a failed operation.
-fn errno(error: &Error) -> Option<i32> {
-    match error {
-        Error::Io { source, .. } => source.raw_os_error(),
-        Error::Poisoned { cause } => errno(cause),
-        _ => None,
-    }
 }
 
 /// The name of the class of `braidb._errors` for a code.
