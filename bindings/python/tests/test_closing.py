@@ -1,10 +1,32 @@
 """What is left after a close: every object refuses by name, and none keeps the directory."""
 
 import gc
+import subprocess
+import sys
+import threading
 import unittest
 
 import braidb
 from case import Case, fill, key
+
+
+# A program that opens a database and does not close it.
+PROGRAM = """
+import threading
+import braidb
+
+db = braidb.open({path!r})
+db.update((b"%06d" % number, b"v") for number in range(1_000))
+snapshot, entries = db.snapshot(), db.items()
+next(entries)
+begun = threading.Event()
+
+def forever():
+    while True:
+        db.put(b"k", b"v", durability="sync")
+        begun.set()
+
+"""
 
 
 class Closing(Case):
@@ -161,6 +183,62 @@ class Closing(Case):
         del entries
         gc.collect()
         self.assertEqual(self.open()[b"k"], b"v")
+
+    def last_drops(self, drop):
+        """Calls `drop` ten times with the only reference to a database, in a list. Returns how often another thread ran meanwhile."""
+        ran = 0
+        # The interpreter's lock goes to another thread only where a thread releases it by itself.
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(1_000)
+        try:
+            for number in range(10):
+                db = [braidb.open(self.path(str(number)))]
+                db[0].put(b"k", b"v")
+                lock, seen = threading.Lock(), []
+                lock.acquire()
+
+                def wait(lock=lock, seen=seen):
+                    with lock:
+                        seen.append(None)
+
+                waiter = threading.Thread(target=wait)
+                waiter.start()
+                lock.release()
+                drop(db)
+                ran += len(seen)
+                waiter.join()
+        finally:
+            sys.setswitchinterval(before)
+        return ran
+
+    def test_the_last_drop_lets_other_threads_run(self):
+        self.assertGreater(self.last_drops(lambda db: db.clear()), 0)
+
+    def test_the_collector_of_garbage_lets_other_threads_run(self):
+        def drop(db):
+            cycle = [db.pop()]
+            cycle.append(cycle)
+            del cycle
+            gc.collect()
+
+        self.assertGreater(self.last_drops(drop), 0)
+
+    def test_a_program_that_ends_closes(self):
+        for name, program in {
+            "global": "",
+            "cycle": "loop = [db, snapshot, entries]; loop.append(loop); del db, snapshot, entries",
+            "kept": "import builtins; builtins.kept = db",
+            "thread": "threading.Thread(target=lambda: db.put(b'last', b'')).start()",
+            "daemon": "threading.Thread(target=forever, daemon=True).start(); begun.wait()",
+            "exception": "raise SystemExit(0)",
+        }.items():
+            with self.subTest(program=name):
+                source = PROGRAM.format(path=self.path(name)) + program
+                done = subprocess.run([sys.executable, "-X", "dev", "-c", source], capture_output=True, text=True)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                db = self.open(name)
+                self.assertEqual(sum(1 for _ in db.keys(prefix=b"0")), 1_000)
+                self.assertEqual(db.verify()["damages"], [])
 
     def test_a_context_closes_after_an_exception(self):
         with self.assertRaises(ZeroDivisionError):

@@ -58,6 +58,32 @@ class Threads(Case):
         self.run_all(lambda number: seen[number].extend(entries))
         self.assertEqual(sorted(sum(seen, [])), [key(number) for number in range(10_000)])
 
+    def test_one_object_of_each_kind_for_all(self):
+        db = self.open()
+        batch, transaction = db.batch(), db.transaction()
+
+        def write(number):
+            for count in range(KEYS):
+                batch.put(b"b%d/" % number + key(count), b"")
+                transaction.put(b"t%d/" % number + key(count), b"")
+                if count == KEYS // 2:
+                    with batch:
+                        self.assertIn(b"t%d/" % number + key(count), transaction)
+
+        self.run_all(write)
+        batch.write()
+        transaction.commit()
+        self.assertEqual(len(list(db)), 2 * THREADS * KEYS)
+        cursor, moves = db.cursor(), []
+
+        def read(_number):
+            while cursor.next():
+                moves.append(cursor.key)
+                cursor.value
+
+        self.run_all(read)
+        self.assertEqual(len(moves), 2 * THREADS * KEYS)
+
     def test_transactions_count_exactly(self):
         db = self.open()
         db.put(b"count", b"0")

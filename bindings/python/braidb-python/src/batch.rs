@@ -3,17 +3,18 @@
 use crate::bytes::Bytes;
 use crate::errors::Result;
 use crate::family::Family;
+use crate::held::Held;
 use crate::options::durability;
 use braidb::WriteBatch;
 use braidb_bindings::opened::Opened;
 use pyo3::prelude::*;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Writes to any families of one database. As a context manager it is written at the end, or dropped after an exception.
 #[pyclass(frozen, module = "braidb")]
 #[derive(Debug)]
 pub struct Batch {
-    opened: Arc<Opened>,
+    opened: Held,
     batch: Mutex<WriteBatch>,
     durability: Option<String>,
 }
@@ -29,7 +30,7 @@ pub fn write(opened: &Opened, batch: &WriteBatch, wanted: Option<&str>) -> Resul
 
 impl Batch {
     /// An empty batch. `wanted` is the durability of its write.
-    pub fn new(opened: &Arc<Opened>, wanted: Option<String>) -> Result<Batch> {
+    pub fn new(opened: &Held, wanted: Option<String>) -> Result<Batch> {
         opened.check()?;
         durability(wanted.as_deref())?;
         Ok(Batch { opened: opened.clone(), batch: Mutex::default(), durability: wanted })

@@ -2,18 +2,18 @@
 
 use crate::bytes::Bytes;
 use crate::errors::{Failure, Result};
+use crate::held::Held;
 use crate::place::Entries;
-use braidb_bindings::opened::Opened;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Mutex, PoisonError, TryLockError};
 
 /// A place among the entries of a range. One thread at a time uses it.
 #[pyclass(frozen, module = "braidb")]
 #[derive(Debug)]
 pub struct Cursor {
-    opened: Arc<Opened>,
     state: Mutex<State>,
+    opened: Held,
 }
 
 #[derive(Debug)]
@@ -38,11 +38,11 @@ impl State {
 }
 
 impl Cursor {
-    pub fn new(opened: Arc<Opened>, entries: Entries) -> Result<Cursor> {
+    pub fn new(opened: Held, entries: Entries) -> Result<Cursor> {
         match entries {
             Entries::Read(iter) => {
                 let state = State { cursor: Some(iter.cursor()), failed: None };
-                Ok(Cursor { opened, state: Mutex::new(state) })
+                Ok(Cursor { state: Mutex::new(state), opened })
             }
             Entries::Staged(_) => {
                 Err(Failure::invalid("a transaction has no cursor; iterate over its `items`"))
