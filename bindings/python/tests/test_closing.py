@@ -184,6 +184,22 @@ class Closing(Case):
         gc.collect()
         self.assertEqual(self.open()[b"k"], b"v")
 
+    def test_the_exception_of_a_block_goes_on(self):
+        db = self.open()
+        batch, transaction = db.batch(), db.transaction()
+        with self.assertRaises(ZeroDivisionError) as told:
+            with batch:
+                db.close()
+                1 / 0
+        self.assertIn("ClosedError", told.exception.__notes__[0])
+        with self.assertRaises(ZeroDivisionError):
+            with db, transaction:
+                1 / 0
+        for each in (batch, transaction):
+            with self.assertRaises(braidb.ClosedError):
+                with each:
+                    pass
+
     def last_drops(self, drop):
         """Calls `drop` ten times with the only reference to a database, in a list. Returns how often another thread ran meanwhile."""
         ran = 0

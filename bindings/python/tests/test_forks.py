@@ -12,7 +12,6 @@ import braidb
 from case import Case, fill, key
 
 FORKS = 10
-KEYS = 4_000
 
 
 def in_child(work):
@@ -44,11 +43,13 @@ class Forks(Case):
         transaction.put(b"k", b"v")
         next(entries)
         cursor.first()
-        writing = threading.Event()
+        writing, stop, written = threading.Event(), threading.Event(), 0
 
         def write():
-            for number in range(KEYS):
-                db.put(b"w%d" % number, b"v")
+            nonlocal written
+            while not stop.is_set():
+                db.put(b"w%d" % written, b"v")
+                written += 1
                 writing.set()
 
         writer = threading.Thread(target=write)
@@ -88,20 +89,31 @@ class Forks(Case):
                 with self.assertRaisesRegex(braidb.ForkedError, "forked") as told:
                     call()
                 self.assertEqual((told.exception.code, told.exception.path), ("FORKED", self.path()))
+            for each in (db, batch, snapshot, transaction, cursor, entries):
+                with self.assertRaises(ZeroDivisionError) as told:
+                    with each:
+                        1 / 0
+                self.assertIn("ForkedError", told.exception.__notes__[0])
+                with self.assertRaises(braidb.ForkedError):
+                    with each:
+                        pass
             self.assertEqual(bytes(view), key(1))
             with self.assertRaises(braidb.LockedError):
                 braidb.open(self.path())
             with braidb.open(self.path(f"child-{os.getpid()}")) as own:
                 own.put(b"k", b"of the child")
                 self.assertEqual(own.get(b"k"), b"of the child")
-            del batch, snapshot, transaction, cursor, entries, users, db
+            del each, batch, snapshot, transaction, cursor, entries, users, db
             gc.collect()
             with self.assertRaises(braidb.LockedError):
                 braidb.open(self.path())
 
-        for _ in range(FORKS):
-            self.assertEqual(in_child(child), 0)
-        writer.join()
+        try:
+            for _ in range(FORKS):
+                self.assertEqual(in_child(child), 0)
+        finally:
+            stop.set()
+            writer.join()
         # All objects of the parent work as before.
         self.assertEqual(next(entries), (key(1), key(1)))
         self.assertTrue(cursor.next())
@@ -109,7 +121,7 @@ class Forks(Case):
         transaction.rollback()
         self.assertEqual(snapshot.get(key(5)), key(5))
         db.close()
-        self.assertEqual(len(list(self.open())), 100 + 1 + KEYS)
+        self.assertEqual(len(list(self.open())), 100 + 1 + written)
 
     def test_multiprocessing_opens_in_the_child(self):
         db = self.open()

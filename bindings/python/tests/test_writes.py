@@ -1,5 +1,6 @@
 """Writes that belong together: batches and transactions."""
 
+import threading
 import unittest
 
 import braidb
@@ -30,6 +31,31 @@ class Batches(Case):
                 batch.put(b"k", b"v")
                 1 / 0
         self.assertEqual((list(db), len(batch)), ([], 0))
+
+    def test_puts_beside_the_end_of_a_block_stay(self):
+        db = self.open()
+        batch = db.batch(durability="sync")
+
+        def put():
+            for number in range(2_000):
+                batch.put(key(number), b"")
+
+        putter = threading.Thread(target=put)
+        putter.start()
+        while putter.is_alive():
+            with batch:
+                pass
+        with batch:
+            pass
+        self.assertEqual(list(db), [key(number) for number in range(2_000)])
+
+    def test_a_failed_end_keeps_the_writes(self):
+        db = self.open()
+        with self.assertRaises(braidb.InvalidError):
+            with db.batch() as batch:
+                batch.put(b"k", b"v")
+                batch.put(bytes(65_537), b"v")
+        self.assertEqual((list(db), len(batch)), ([], 1))
 
     def test_a_batch_can_be_written_again(self):
         db = self.open()

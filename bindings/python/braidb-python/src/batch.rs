@@ -1,20 +1,21 @@
 //! The class `Batch`: writes that happen together or not at all.
 
+use crate::blocks;
 use crate::bytes::Bytes;
 use crate::errors::Result;
 use crate::family::Family;
-use crate::held::Held;
 use crate::options::durability;
 use braidb::WriteBatch;
 use braidb_bindings::opened::Opened;
 use pyo3::prelude::*;
+use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Writes to any families of one database. As a context manager it is written at the end, or dropped after an exception.
 #[pyclass(frozen, module = "braidb")]
 #[derive(Debug)]
 pub struct Batch {
-    opened: Held,
+    opened: Arc<Opened>,
     batch: Mutex<WriteBatch>,
     durability: Option<String>,
 }
@@ -30,7 +31,7 @@ pub fn write(opened: &Opened, batch: &WriteBatch, wanted: Option<&str>) -> Resul
 
 impl Batch {
     /// An empty batch. `wanted` is the durability of its write.
-    pub fn new(opened: &Held, wanted: Option<String>) -> Result<Batch> {
+    pub fn new(opened: &Arc<Opened>, wanted: Option<String>) -> Result<Batch> {
         opened.check()?;
         durability(wanted.as_deref())?;
         Ok(Batch { opened: opened.clone(), batch: Mutex::default(), durability: wanted })
@@ -40,6 +41,20 @@ impl Batch {
     fn writes(&self) -> Result<MutexGuard<'_, WriteBatch>> {
         self.opened.check()?;
         Ok(self.batch.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes all writes out, and writes them. Writes of other threads meanwhile stay in the batch, behind those of a failed write.
+    fn write_out(&self, py: Python<'_>) -> Result<()> {
+        let taken = mem::take(&mut *self.writes()?);
+        py.detach(|| {
+            let outcome = write(&self.opened, &taken, self.durability.as_deref());
+            if outcome.is_err() {
+                let mut batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner);
+                let later = mem::replace(&mut *batch, taken);
+                batch.append(&later);
+            }
+            outcome
+        })
     }
 
     #[inline]
@@ -115,17 +130,15 @@ impl Batch {
         slf
     }
 
-    /// Writes the batch and empties it. After an exception it is emptied alone.
+    /// Writes the batch and empties it. After an exception it is emptied alone, and after a failed write it keeps its writes.
     fn __exit__(
         &self,
         py: Python<'_>,
         kind: &Bound<'_, PyAny>,
-        _value: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
-    ) -> Result<()> {
-        if kind.is_none() {
-            self.write(py, None)?;
-        }
-        self.clear()
+    ) -> PyResult<()> {
+        let outcome = if kind.is_none() { self.write_out(py) } else { self.clear() };
+        blocks::ended(kind, value, outcome)
     }
 }

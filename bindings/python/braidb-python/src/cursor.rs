@@ -1,19 +1,20 @@
 //! The class `Cursor`: a place among the entries of a range, which moves both ways.
 
+use crate::blocks;
 use crate::bytes::Bytes;
 use crate::errors::{Failure, Result};
-use crate::held::Held;
 use crate::place::Entries;
+use braidb_bindings::opened::Opened;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::PyBytes;
 use std::sync::{Mutex, PoisonError, TryLockError};
 
 /// A place among the entries of a range. One thread at a time uses it.
 #[pyclass(frozen, module = "braidb")]
 #[derive(Debug)]
 pub struct Cursor {
+    opened: Arc<Opened>,
     state: Mutex<State>,
-    opened: Held,
 }
 
 #[derive(Debug)]
@@ -38,11 +39,11 @@ impl State {
 }
 
 impl Cursor {
-    pub fn new(opened: Held, entries: Entries) -> Result<Cursor> {
+    pub fn new(opened: Arc<Opened>, entries: Entries) -> Result<Cursor> {
         match entries {
             Entries::Read(iter) => {
                 let state = State { cursor: Some(iter.cursor()), failed: None };
-                Ok(Cursor { state: Mutex::new(state), opened })
+                Ok(Cursor { opened, state: Mutex::new(state) })
             }
             Entries::Staged(_) => {
                 Err(Failure::invalid("a transaction has no cursor; iterate over its `items`"))
@@ -144,8 +145,13 @@ impl Cursor {
         slf
     }
 
-    #[pyo3(signature = (*_args))]
-    fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, PyTuple>) -> Result<()> {
-        self.close(py)
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        blocks::ended(kind, value, self.close(py))
     }
 }

@@ -1,9 +1,9 @@
 //! The class `Database`: an open database, with all that concerns it as a whole.
 
 use crate::batch::Batch;
+use crate::blocks;
 use crate::errors::{Failure, Result};
 use crate::family::Family;
-use crate::held::Held;
 use crate::interrupts;
 use crate::objects;
 use crate::options::durability;
@@ -15,23 +15,24 @@ use crate::transaction::{self, Transaction};
 use braidb_bindings::opened::Opened;
 use braidb_bindings::reports;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyDict;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// An open database. Its own entries are those of the family `default`.
 #[pyclass(frozen, extends = Store, module = "braidb")]
 #[derive(Debug)]
 pub struct Database {
-    opened: Held,
+    opened: Arc<Opened>,
 }
 
 impl Database {
     pub fn create(py: Python<'_>, opened: Opened) -> PyResult<Py<Database>> {
-        let opened = Held::new(opened);
-        let home = Home { family: None, opened: opened.clone() };
+        let opened = Arc::new(opened);
+        let home = Home { opened: opened.clone(), family: None };
         let reader = Reader { place: Place::Now(home.clone()) };
         let new =
             PyClassInitializer::from(reader).add_subclass(Store { home }).add_subclass(Database { opened });
@@ -138,7 +139,7 @@ impl Database {
 
     /// Reads and checks every byte of the database. The list `damages` is empty if all is well. Ctrl-C ends it.
     fn verify<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let opened = self.opened.for_thread();
+        let opened = self.opened.clone();
         let report = interrupts::run(py, move |wanted| {
             opened.check()?;
             Ok(reports::verification(&opened.db.verify_with_progress(|_| wanted.check())?))
@@ -204,8 +205,13 @@ impl Database {
         slf
     }
 
-    #[pyo3(signature = (*_args))]
-    fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, PyTuple>) -> Result<()> {
-        self.close(py)
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        blocks::ended(kind, value, self.close(py))
     }
 }

@@ -1,18 +1,19 @@
 //! The class `Snapshot`: the database at one moment.
 
+use crate::blocks;
 use crate::errors::{Failure, Result};
-use crate::held::Held;
 use crate::place::Place;
 use crate::reader::Reader;
+use braidb_bindings::opened::Opened;
 use pyo3::prelude::*;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// A moment of a database, which a snapshot and what is made of it share.
 #[derive(Debug)]
 pub struct Moment {
+    pub opened: Arc<Opened>,
     /// `None` once the snapshot was closed.
     snapshot: RwLock<Option<braidb::Snapshot>>,
-    pub opened: Held,
 }
 
 impl Moment {
@@ -40,12 +41,12 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// A snapshot of the database as it is now.
-    pub fn take(py: Python<'_>, opened: &Held) -> PyResult<Py<Snapshot>> {
+    pub fn take(py: Python<'_>, opened: &Arc<Opened>) -> PyResult<Py<Snapshot>> {
         let snapshot = py.detach(|| {
             opened.check()?;
             Ok::<_, Failure>(opened.db.snapshot())
         })?;
-        let moment = Arc::new(Moment { snapshot: RwLock::new(Some(snapshot)), opened: opened.clone() });
+        let moment = Arc::new(Moment { opened: opened.clone(), snapshot: RwLock::new(Some(snapshot)) });
         let reader = Reader { place: Place::Snapshot(moment.clone()) };
         Py::new(py, PyClassInitializer::from(reader).add_subclass(Snapshot { moment }))
     }
@@ -62,8 +63,13 @@ impl Snapshot {
         slf
     }
 
-    #[pyo3(signature = (*_args))]
-    fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, pyo3::types::PyTuple>) -> Result<()> {
-        self.close(py)
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        blocks::ended(kind, value, self.close(py))
     }
 }

@@ -155,17 +155,15 @@ impl Store {
     /// Merges the entries of a range into their last level. A database without a range merges all its families. Ctrl-C ends it.
     #[pyo3(signature = (start=None, stop=None))]
     fn compact(&self, py: Python<'_>, start: Option<Bytes<'_>>, stop: Option<Bytes<'_>>) -> PyResult<()> {
-        let (opened, family) = (self.home.opened.for_thread(), self.home.family.clone());
-        let is_whole = family.is_none() && start.is_none() && stop.is_none();
+        let home = self.home.clone();
+        let is_whole = home.family.is_none() && start.is_none() && stop.is_none();
         let edges = between(start, stop);
         interrupts::run(py, move |wanted| {
-            opened.check()?;
-            let progress = |_| wanted.check();
-            Ok(match &family {
-                None if is_whole => opened.db.compact_with_progress(progress),
-                None => opened.db.compact_range_with_progress(edges, progress),
-                Some(family) => family.compact_range_with_progress(edges, progress),
-            }?)
+            home.opened.check()?;
+            match is_whole {
+                true => Ok(home.opened.db.compact_with_progress(|_| wanted.check())?),
+                false => home.compact_range(edges, |_| wanted.check()),
+            }
         })
     }
 }

@@ -1,9 +1,9 @@
 //! The class `Transaction`: reads of one moment and writes over them, which commit together unless another write changed what was read.
 
+use crate::blocks;
 use crate::bytes::Bytes;
 use crate::errors::{Failure, Result, conflict};
 use crate::family::Family;
-use crate::held::Held;
 use crate::options::durability;
 use crate::place::Place;
 use crate::reader::Reader;
@@ -21,9 +21,9 @@ const PAUSE_S: f64 = 0.01;
 /// A transaction under way, which its object and its iterators share.
 #[derive(Debug)]
 pub struct Running {
+    pub opened: Arc<Opened>,
     /// `None` once the transaction was committed or rolled back.
     transaction: RwLock<Option<braidb::Transaction>>,
-    pub opened: Held,
 }
 
 impl Running {
@@ -88,14 +88,14 @@ pub struct Transaction {
 
 impl Transaction {
     /// Begins a transaction. `wanted` is the durability of its commit.
-    pub fn begin(py: Python<'_>, opened: &Held, wanted: Option<String>) -> PyResult<Py<Transaction>> {
+    pub fn begin(py: Python<'_>, opened: &Arc<Opened>, wanted: Option<String>) -> PyResult<Py<Transaction>> {
         let transaction = py.detach(|| {
             durability(wanted.as_deref())?;
             opened.check()?;
             Ok::<_, Failure>(opened.db.transaction()?)
         })?;
         let running =
-            Arc::new(Running { transaction: RwLock::new(Some(transaction)), opened: opened.clone() });
+            Arc::new(Running { opened: opened.clone(), transaction: RwLock::new(Some(transaction)) });
         let reader = Reader { place: Place::Transaction(running.clone()) };
         let new = PyClassInitializer::from(reader).add_subclass(Transaction { running, durability: wanted });
         Py::new(py, new)
@@ -165,23 +165,24 @@ impl Transaction {
         &self,
         py: Python<'_>,
         kind: &Bound<'_, PyAny>,
-        _value: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
-    ) -> Result<()> {
+    ) -> PyResult<()> {
         let wanted = self.durability.as_deref();
         let is_done = kind.is_none();
-        py.detach(|| match is_done {
+        let outcome = py.detach(|| match is_done {
             true if self.running.has_ended()? => Ok(()),
             true => self.running.commit(wanted),
             false => self.running.rollback(),
-        })
+        });
+        blocks::ended(kind, value, outcome)
     }
 }
 
 /// Runs `work` in transactions until one commits. Returns what `work` returned. `work` may end its transaction itself.
 pub fn transact<'py>(
     py: Python<'py>,
-    opened: &Held,
+    opened: &Arc<Opened>,
     work: &Bound<'py, PyAny>,
     wanted: Option<String>,
 ) -> PyResult<Bound<'py, PyAny>> {

@@ -7,14 +7,15 @@
 //! An iterator of a transaction fetches one entry at a time. The transaction conflicts with later writes where its iterators have read, and
 //! its own later writes must show.
 
+use crate::blocks;
 use crate::errors::{Failure, Result};
-use crate::held::Held;
 use crate::place::{Entries, Staged};
 use braidb::{Cursor, PageLimit};
+use braidb_bindings::opened::Opened;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::PyBytes;
 use std::ops::{Bound as Edge, Range};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Entries of the first chunk: few, for loops that end soon.
 const FIRST_CHUNK: usize = 16;
@@ -46,10 +47,10 @@ pub enum Part {
 #[pyclass(frozen, module = "braidb")]
 #[derive(Debug)]
 pub struct Walk {
+    opened: Arc<Opened>,
     order: Order,
     part: Part,
     state: Mutex<State>,
-    opened: Held,
 }
 
 #[derive(Debug)]
@@ -92,13 +93,13 @@ enum Found<'py> {
 }
 
 impl Walk {
-    pub fn new(opened: Held, entries: Entries, order: Order, part: Part) -> Walk {
+    pub fn new(opened: Arc<Opened>, entries: Entries, order: Order, part: Part) -> Walk {
         let (source, room) = match entries {
             Entries::Read(iter) => (Source::Cursor(Box::new(iter.cursor())), FIRST_CHUNK),
             Entries::Staged(staged) => (Source::Staged(Box::new(staged)), 1),
         };
         let state = State { source, page: Vec::new(), at: 0, last: 0..0, room, then: Then::Chunk };
-        Walk { order, part, state: Mutex::new(state), opened }
+        Walk { opened, order, part, state: Mutex::new(state) }
     }
 
     /// Makes the first chunk one entry, of an iterator that returns no second one.
@@ -169,9 +170,14 @@ impl Walk {
         slf
     }
 
-    #[pyo3(signature = (*_args))]
-    fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, PyTuple>) -> Result<()> {
-        self.close(py)
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        blocks::ended(kind, value, self.close(py))
     }
 }
 
