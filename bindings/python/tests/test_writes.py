@@ -1,6 +1,7 @@
 """Writes that belong together: batches and transactions."""
 
 import threading
+import time
 import unittest
 
 import braidb
@@ -202,6 +203,36 @@ class Transactions(Case):
         with self.assertRaises(KeyError):
             db.transact(lambda transaction: transaction[b"missing"])
         self.assertEqual(db.transact(lambda transaction: None), None)
+
+    def test_transact_outlasts_excises(self):
+        """Transactions that read in the ranges conflict while excises run. These conflicts are not counted."""
+        db = self.open()
+        excises, tries, over = [], [], threading.Event()
+
+        def excise():
+            while not over.is_set():
+                db.put(b"k", b"")
+                db.excise([(None, None)])
+                excises.append(None)
+
+        def work(transaction):
+            tries.append(None)
+            transaction.get(b"k")
+            transaction.put(b"done", b"")
+            if len(tries) == 120:
+                over.set()
+            # A whole excise passes after the read.
+            seen = len(excises)
+            while len(excises) < seen + 2 and not over.is_set():
+                time.sleep(0)
+
+        exciser = threading.Thread(target=excise)
+        exciser.start()
+        self.addCleanup(exciser.join)
+        self.addCleanup(over.set)
+        db.transact(work)
+        self.assertGreaterEqual(len(tries), 120)
+        self.assertIn(b"done", db)
 
     def test_transact_gives_up(self):
         db = self.open()

@@ -7,16 +7,9 @@ use crate::family::Family;
 use crate::options::durability;
 use crate::place::Place;
 use crate::reader::Reader;
-use braidb::{ColumnFamily, Error};
+use braidb::{Attempts, ColumnFamily};
 use pyo3::prelude::*;
 use std::sync::{Arc, PoisonError, RwLock};
-
-/// After this many conflicts `transact` gives up, as the engine's own `transact` does.
-const MOST_CONFLICTS: u32 = 100;
-/// After this many conflicts `transact` pauses before it begins again. Fewer are met by chance.
-const CONFLICTS_BEFORE_PAUSE: u32 = 8;
-/// Seconds of such a pause: about as long as a flush of a small memtable, beside which an excise conflicts.
-const PAUSE_S: f64 = 0.01;
 
 /// A transaction under way, which its object and its iterators share.
 #[derive(Debug)]
@@ -94,6 +87,16 @@ impl Transaction {
             opened.check()?;
             Ok::<_, Failure>(opened.db.transaction()?)
         })?;
+        Transaction::of(py, opened, transaction, wanted)
+    }
+
+    /// The object of a transaction that has begun.
+    fn of(
+        py: Python<'_>,
+        opened: &Held,
+        transaction: braidb::Transaction,
+        wanted: Option<String>,
+    ) -> PyResult<Py<Transaction>> {
         let running =
             Arc::new(Running { opened: opened.clone(), transaction: RwLock::new(Some(transaction)) });
         let reader = Reader { place: Place::Transaction(running.clone()) };
@@ -187,31 +190,46 @@ pub fn transact<'py>(
     wanted: Option<String>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let conflict = conflict(py)?;
-    for conflicts in 1..=MOST_CONFLICTS {
-        let transaction = Transaction::begin(py, opened, wanted.clone())?;
-        let done = work.call1((&transaction,)).and_then(|done| {
-            let running = &transaction.get().running;
-            py.detach(|| match running.has_ended()? {
-                true => Ok(()),
-                false => running.commit(wanted.as_deref()),
-            })?;
-            Ok(done)
-        });
-        match done {
+    let mut attempts = py.detach(|| {
+        opened.check()?;
+        Ok::<_, Failure>(opened.db.attempts(durability(wanted.as_deref())?))
+    })?;
+    loop {
+        let transaction = py.detach(|| {
+            opened.check()?;
+            Ok::<_, Failure>(attempts.begin()?)
+        })?;
+        let transaction = Transaction::of(py, opened, transaction, wanted.clone())?;
+        let outcome = attempt(py, &attempts, &transaction, work);
+        if outcome.is_err() {
+            // It fails in a child that `work` has forked. The error of `work` is the better one.
+            let _ = transaction.get().rollback(py);
+        }
+        match outcome {
             // A read of excised keys conflicts within `work`.
             Err(error) if error.is_instance(py, conflict) => {
-                transaction.get().rollback(py)?;
-                if conflicts >= CONFLICTS_BEFORE_PAUSE {
-                    py.import("time")?.call_method1("sleep", (PAUSE_S,))?;
+                if !py.detach(|| attempts.go_on()).map_err(Failure::from)? {
+                    return Err(error);
                 }
                 py.check_signals()?;
             }
-            Err(error) => {
-                transaction.get().rollback(py)?;
-                return Err(error);
-            }
-            done => return done,
+            outcome => return outcome,
         }
     }
-    Err(Failure::from(Error::Conflict).into())
+}
+
+/// Runs `work` in a transaction, and commits it unless `work` has ended it.
+fn attempt<'py>(
+    py: Python<'py>,
+    attempts: &Attempts<'_>,
+    transaction: &Py<Transaction>,
+    work: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let done = work.call1((transaction,))?;
+    let running = &transaction.get().running;
+    py.detach(|| match running.has_ended()? {
+        true => Ok(()),
+        false => Ok::<_, Failure>(attempts.commit(running.take()?)?),
+    })?;
+    Ok(done)
 }
