@@ -1,6 +1,9 @@
 """Reads and writes of entries: single keys, ranges, families, cursors, views."""
 
 import array
+import faulthandler
+import gc
+import itertools
 import unittest
 
 import braidb
@@ -161,6 +164,33 @@ class Ranges(Case):
             self.db.delete(key(number))
         self.assertEqual(sum(1 for _ in entries), 4_999)
         self.assertIsNone(next(entries, None))
+
+    def test_a_finalizer_may_use_the_iterator(self):
+        """Python 3.11 collects garbage within the call that makes a pair."""
+        faulthandler.dump_traceback_later(60, exit=True)
+        self.addCleanup(faulthandler.cancel_dump_traceback_later)
+        entries, seen = self.db.items(), []
+
+        class Garbage:
+            def __init__(self):
+                self.cycle = self
+
+            def __del__(self):
+                seen.extend(itertools.islice(entries, 1))
+
+        self.addCleanup(gc.set_threshold, *gc.get_threshold())
+        self.addCleanup(gc.enable)
+        gc.set_threshold(1)
+        entry = None
+        while entry is not None or not seen:
+            gc.disable()
+            for _ in range(3):
+                Garbage()
+            # The next object that is tracked makes the interpreter collect.
+            gc.enable()
+            entry = next(entries, None)
+            seen += [entry] if entry else []
+        self.assertEqual(sorted(seen), list(self.db.items()))
 
     def test_large_values_come_one_by_one(self):
         large = self.db.family("large")

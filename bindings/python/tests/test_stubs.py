@@ -59,6 +59,10 @@ class Stubs(unittest.TestCase):
                 compared += 1
         self.assertGreater(compared, 50)
 
+    def test_annotations_may_name_what_an_iterator_returns(self):
+        kind = braidb.Walk[tuple[bytes, bytes]]
+        self.assertEqual((kind.__origin__, kind.__args__), (braidb.Walk, (tuple[bytes, bytes],)))
+
     def test_all_public_names_are_exported(self):
         for name in braidb.__all__:
             self.assertTrue(hasattr(braidb, name), name)

@@ -44,7 +44,7 @@ pub enum Part {
 }
 
 /// An iterator over entries of one moment, or of a transaction.
-#[pyclass(frozen, module = "braidb")]
+#[pyclass(frozen, generic, module = "braidb")]
 #[derive(Debug)]
 pub struct Walk {
     opened: Arc<Opened>,
@@ -86,7 +86,8 @@ enum Then {
 
 /// What a look at the chunk found.
 enum Found<'py> {
-    Entry(Bound<'py, PyAny>),
+    /// The key and the value, as far as the iterator returns them.
+    Entry(Option<Bound<'py, PyBytes>>, Option<Bound<'py, PyBytes>>),
     End,
     /// The next chunk has to be fetched.
     Nothing,
@@ -112,12 +113,16 @@ impl Walk {
     pub fn step<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         loop {
             self.opened.check().map_err(Failure::from)?;
-            if let Some(mut state) = self.try_state() {
-                match state.take(py, self.part)? {
-                    Found::Entry(entry) => return Ok(Some(entry)),
-                    Found::End => return Ok(None),
-                    Found::Nothing => {}
+            // The state is free again before an object is made that the collector of garbage tracks. Collecting may run a finalizer that uses the
+            // iterator: Python 3.11 collects within the call that makes an object.
+            let found = self.try_state().map_or(Ok(Found::Nothing), |mut state| state.take(py, self.part));
+            match found? {
+                Found::Entry(Some(key), Some(value)) => {
+                    return Ok(Some((key, value).into_pyobject(py)?.into_any()));
                 }
+                Found::Entry(key, value) => return Ok(key.or(value).map(Bound::into_any)),
+                Found::End => return Ok(None),
+                Found::Nothing => {}
             }
             py.check_signals()?;
             py.detach(|| self.state().fill(self.order, self.part));
@@ -182,8 +187,8 @@ impl Walk {
 }
 
 impl State {
-    /// Takes the next entry out of the chunk.
-    fn take<'py>(&mut self, py: Python<'py>, part: Part) -> PyResult<Found<'py>> {
+    /// Takes the next entry out of the chunk. A failure is told again and again.
+    fn take<'py>(&mut self, py: Python<'py>, part: Part) -> Result<Found<'py>> {
         if self.at == self.page.len() {
             return match &self.then {
                 Then::Chunk => Ok(Found::Nothing),
@@ -193,10 +198,10 @@ impl State {
                 }
                 Then::Failed(failure) => {
                     let failure = failure.clone();
-                    self.end(Then::End);
-                    Err(failure.into())
+                    self.end(Then::Failed(failure.clone()));
+                    Err(failure)
                 }
-                Then::Closed => Err(Failure::closed("the iterator was closed; make another one").into()),
+                Then::Closed => Err(Failure::closed("the iterator was closed; make another one")),
             };
         }
         let length = |at: usize| -> usize {
@@ -206,14 +211,13 @@ impl State {
         let key = self.at + HEAD_BYTES..self.at + HEAD_BYTES + length(self.at);
         let value = key.end..key.end + length(self.at + 4);
         let bytes = |range: &Range<usize>| PyBytes::new(py, &self.page[range.clone()]);
-        let entry = match part {
-            Part::Items => (bytes(&key), bytes(&value)).into_pyobject(py)?.into_any(),
-            Part::Keys => bytes(&key).into_any(),
-            Part::Values => bytes(&value).into_any(),
-        };
+        let found = Found::Entry(
+            (part != Part::Values).then(|| bytes(&key)),
+            (part != Part::Keys).then(|| bytes(&value)),
+        );
         self.at = value.end;
         self.last = key;
-        Ok(Found::Entry(entry))
+        Ok(found)
     }
 
     /// Fetches the next chunk, if the last one is used up.
