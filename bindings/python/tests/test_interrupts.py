@@ -81,6 +81,33 @@ class Interrupts(Case):
             self.interrupted(iter(work, False))
         self.in_order(db)
 
+    def test_waits_for_a_lock(self):
+        db = self.open()
+        fill(db, KEYS)
+        self.interrupted(iter(lambda: self.open(wait_for_lock=3_600), db))
+        self.in_order(db)
+
+    def test_evacuations(self):
+        slow = self.path("slow")
+        db = self.open(slow_paths=[slow], fast_share=0, separation_threshold=None)
+        fill(db, KEYS)
+        large = db.family("large")
+        large.update((key(number), bytes(1 << 10)) for number in range(4_000))
+        db.compact()
+        db.settle()
+        db.close()
+        # The least rate: 1 MiB a second. The evacuation would take longer than a user waits.
+        db = self.open(merge_bytes_per_second=1 << 20)
+        self.assertGreater(sum(tier["bytes"] for tier in db.stats()["tiers"] if tier["path"] == slow), 4 << 20)
+        self.interrupted(iter(lambda: db.evacuate(slow), True), thread="braidb-python")
+        self.assertIn(slow, [tier["path"] for tier in db.stats()["tiers"]])
+        db.close()
+        db = self.open()
+        db.evacuate(slow)
+        self.assertEqual(db.stats()["tiers"], [])
+        self.assertEqual(sum(1 for _ in db.family("large")), 4_000)
+        self.in_order(db)
+
     def test_a_compaction_ends_at_once(self):
         # The least rate: 1 MiB a second. The compaction would take longer than a user waits.
         db = self.open(merge_bytes_per_second=1 << 20, separation_threshold=None)

@@ -162,11 +162,12 @@ impl Database {
         })
     }
 
-    /// Moves everything off a slow tier, and takes the tier out of the database.
-    fn evacuate(&self, py: Python<'_>, path: PathBuf) -> Result<()> {
-        py.detach(|| {
-            self.opened.check()?;
-            Ok(self.opened.db.evacuate(path, |_| {})?)
+    /// Moves everything off a slow tier, and takes the tier out of the database. Ctrl-C ends it, and the directory stays a tier.
+    fn evacuate(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let opened = self.opened.for_thread();
+        interrupts::run(py, move |wanted| {
+            opened.check()?;
+            Ok(opened.db.evacuate(path, |_| wanted.check())?)
         })
     }
 

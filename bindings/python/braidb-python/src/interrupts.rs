@@ -1,7 +1,8 @@
 //! Work that Ctrl-C ends: it runs on a thread of its own, while the calling thread looks for signals.
 //!
 //! After a signal the call raises what the signal's handler raised, at once. The work ends where it next reports progress: a compaction between
-//! two merges, a verification before the next file. The engine promises that a callback may panic there.
+//! two merges, a verification before the next file, an evacuation once bytes have left the tier. The engine promises that a callback may panic
+//! there.
 
 use crate::errors::{Failure, Result, panicked};
 use pyo3::prelude::*;
@@ -13,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 /// How often the calling thread looks for signals: each 50 ms. A user does not notice the time, and a look costs some microseconds.
-const LOOK: Duration = Duration::from_millis(50);
+pub const LOOK: Duration = Duration::from_millis(50);
 
 /// Tells work whether it is still wanted.
 #[derive(Clone, Default)]

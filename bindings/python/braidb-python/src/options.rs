@@ -7,8 +7,11 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
 use std::path::PathBuf;
+use std::time::Duration;
 
-/// Milliseconds in a second. Python gives times in seconds, and options by name take milliseconds.
+/// The option with a time. Python gives it in seconds.
+const WAIT_FOR_LOCK: &str = "wait_for_lock";
+/// Milliseconds in a second: options by name take milliseconds.
 const MS: f64 = 1_000.0;
 
 /// The options that keyword arguments ask for.
@@ -33,11 +36,21 @@ pub fn options(
     Ok(options)
 }
 
+/// How long an open waits for the lock of the database.
+pub fn wait_for_lock(named: Option<&Bound<'_, PyDict>>) -> PyResult<Duration> {
+    let value = named.map(|named| named.get_item(WAIT_FOR_LOCK)).transpose()?.flatten();
+    value.map_or(Ok(Duration::ZERO), |value| Ok(Duration::from_millis(milliseconds(&value)?)))
+}
+
+fn milliseconds(seconds: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let seconds: f64 = seconds.extract().map_err(|_| wrong_type(WAIT_FOR_LOCK, "a number of seconds"))?;
+    Ok((seconds.max(0.0) * MS) as u64)
+}
+
 /// The value of an option as the text that options by name take.
 fn text(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
-    if name == "wait_for_lock" {
-        let seconds: f64 = value.extract().map_err(|_| wrong_type(name, "a number of seconds"))?;
-        return Ok(format!("{}ms", (seconds.max(0.0) * MS) as u64));
+    if name == WAIT_FOR_LOCK {
+        return Ok(format!("{}ms", milliseconds(value)?));
     }
     if value.is_none() {
         return Ok("none".to_owned());

@@ -254,7 +254,7 @@ impl Db {
     /// Moves everything off a slow tier, and takes the tier out of the database. Reads and writes go on meanwhile. `progress` gets the
     /// bytes that are left, many times. Files that iterators still read are deleted soon after the iterators end. If the process ends
     /// before that, delete what is left in the directory: until then the directory cannot become a tier again. If `progress` forks this
-    /// process, it must not return in the child.
+    /// process, it must not return in the child. If it panics, the call ends, and the directory stays a tier.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("braidb-doc-evacuate-{}", std::process::id()));
