@@ -56,6 +56,11 @@ class Keys(Case):
         users = db.family("users")
         users.update(db)
         self.assertEqual(dict(users.items()), {b"a": b"1", b"b": b"2", b"c": b"3"})
+        users.update([[b"c", b"4"], (b"d", b"5"), iter([b"e", b"6"])])
+        self.assertEqual(list(users.items(b"c")), [(b"c", b"4"), (b"d", b"5"), (b"e", b"6")])
+        for wrong in ([b"d"], [b"d", b"4", b"5"], (b"d",)):
+            with self.assertRaisesRegex(ValueError, "length"):
+                db.update([wrong])
         with self.assertRaises(TypeError):
             db.update([(b"d", b"4"), (b"e", "5")])
         self.assertNotIn(b"d", db)

@@ -4,6 +4,7 @@ use crate::blocks;
 use crate::bytes::Bytes;
 use crate::errors::Result;
 use crate::family::Family;
+use crate::held::Held;
 use crate::options::durability;
 use braidb::WriteBatch;
 use braidb_bindings::opened::Opened;
@@ -15,7 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[pyclass(frozen, module = "braidb")]
 #[derive(Debug)]
 pub struct Batch {
-    opened: Arc<Opened>,
+    opened: Held,
     batch: Mutex<WriteBatch>,
     durability: Option<String>,
 }
@@ -31,7 +32,7 @@ pub fn write(opened: &Opened, batch: &WriteBatch, wanted: Option<&str>) -> Resul
 
 impl Batch {
     /// An empty batch. `wanted` is the durability of its write.
-    pub fn new(opened: &Arc<Opened>, wanted: Option<String>) -> Result<Batch> {
+    pub fn new(opened: &Held, wanted: Option<String>) -> Result<Batch> {
         opened.check()?;
         durability(wanted.as_deref())?;
         Ok(Batch { opened: opened.clone(), batch: Mutex::default(), durability: wanted })

@@ -3,8 +3,8 @@
 use crate::blocks;
 use crate::bytes::Bytes;
 use crate::errors::{Failure, Result};
+use crate::held::Held;
 use crate::place::Entries;
-use braidb_bindings::opened::Opened;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::{Mutex, PoisonError, TryLockError};
@@ -13,8 +13,8 @@ use std::sync::{Mutex, PoisonError, TryLockError};
 #[pyclass(frozen, module = "braidb")]
 #[derive(Debug)]
 pub struct Cursor {
-    opened: Arc<Opened>,
     state: Mutex<State>,
+    opened: Held,
 }
 
 #[derive(Debug)]
@@ -39,11 +39,11 @@ impl State {
 }
 
 impl Cursor {
-    pub fn new(opened: Arc<Opened>, entries: Entries) -> Result<Cursor> {
+    pub fn new(opened: Held, entries: Entries) -> Result<Cursor> {
         match entries {
             Entries::Read(iter) => {
                 let state = State { cursor: Some(iter.cursor()), failed: None };
-                Ok(Cursor { opened, state: Mutex::new(state) })
+                Ok(Cursor { state: Mutex::new(state), opened })
             }
             Entries::Staged(_) => {
                 Err(Failure::invalid("a transaction has no cursor; iterate over its `items`"))

@@ -4,6 +4,7 @@ use crate::batch::Batch;
 use crate::blocks;
 use crate::errors::{Failure, Result};
 use crate::family::Family;
+use crate::held::Held;
 use crate::interrupts;
 use crate::objects;
 use crate::options::durability;
@@ -20,19 +21,18 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// An open database. Its own entries are those of the family `default`.
 #[pyclass(frozen, extends = Store, module = "braidb")]
 #[derive(Debug)]
 pub struct Database {
-    opened: Arc<Opened>,
+    opened: Held,
 }
 
 impl Database {
     pub fn create(py: Python<'_>, opened: Opened) -> PyResult<Py<Database>> {
-        let opened = Arc::new(opened);
-        let home = Home { opened: opened.clone(), family: None };
+        let opened = Held::new(opened);
+        let home = Home { family: None, opened: opened.clone() };
         let reader = Reader { place: Place::Now(home.clone()) };
         let new =
             PyClassInitializer::from(reader).add_subclass(Store { home }).add_subclass(Database { opened });
@@ -139,7 +139,7 @@ impl Database {
 
     /// Reads and checks every byte of the database. The list `damages` is empty if all is well. Ctrl-C ends it.
     fn verify<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let opened = self.opened.clone();
+        let opened = self.opened.for_thread();
         let report = interrupts::run(py, move |wanted| {
             opened.check()?;
             Ok(reports::verification(&opened.db.verify_with_progress(|_| wanted.check())?))

@@ -1,28 +1,27 @@
 //! The class `Family`: one of several sorted maps that share logs and batches.
 
+use crate::held::Held;
 use crate::place::{Home, Named, Place};
 use crate::reader::Reader;
 use crate::store::Store;
 use braidb::ColumnFamily;
-use braidb_bindings::opened::Opened;
 use pyo3::prelude::*;
-use std::sync::Arc;
 
 /// A column family, with all methods of a database that read and write entries.
 #[pyclass(frozen, extends = Store, module = "braidb")]
 #[derive(Debug)]
 pub struct Family {
-    opened: Arc<Opened>,
     family: ColumnFamily,
+    opened: Held,
 }
 
 impl Family {
-    pub fn create(py: Python<'_>, opened: &Arc<Opened>, family: ColumnFamily) -> PyResult<Py<Family>> {
-        let home = Home { opened: opened.clone(), family: Some(family.clone()) };
+    pub fn create(py: Python<'_>, opened: &Held, family: ColumnFamily) -> PyResult<Py<Family>> {
+        let home = Home { family: Some(family.clone()), opened: opened.clone() };
         let reader = Reader { place: Place::Now(home.clone()) };
         let new = PyClassInitializer::from(reader)
             .add_subclass(Store { home })
-            .add_subclass(Family { opened: opened.clone(), family });
+            .add_subclass(Family { family, opened: opened.clone() });
         Py::new(py, new)
     }
 

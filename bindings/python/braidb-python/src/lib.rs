@@ -6,6 +6,7 @@
 //! | `errors` | errors of the engine as exceptions |
 //! | `bytes` | arguments that are bytes, and bounds of ranges |
 //! | `options`, `open` | options by name; opening, verifying and destroying a database by its path |
+//! | `held` | a share of an open database |
 //! | `place` | where reads go: a database, a family, a snapshot, a transaction |
 //! | `reader` | the class `Reader`, on which all classes that read are built |
 //! | `store`, `database`, `family` | the classes that also write, and what concerns a whole database |
@@ -19,6 +20,9 @@
 //! Each call releases the interpreter's lock while the engine works ([`pyo3::Python::detach`]). A lock of this crate is taken and given back
 //! within one such release, or without a wait. So no thread waits for the interpreter's lock while it holds a lock of this crate.
 //!
+//! Interpreters without such a lock may load the module too (`gil_used`): all classes are frozen. What changes has a lock in `Batch`, `Cursor`,
+//! `Walk`, `Snapshot` and `Transaction`, and is the engine's otherwise. A `View` never changes.
+//!
 //! # Forks
 //!
 //! Each call asks `Opened::check` before it takes a lock: in a forked child, a thread that the child lacks may hold the lock.
@@ -30,6 +34,7 @@ mod cursor;
 mod database;
 mod errors;
 mod family;
+mod held;
 mod interrupts;
 mod objects;
 mod open;
@@ -45,7 +50,7 @@ mod walk;
 use pyo3::prelude::*;
 
 /// The module `braidb._core`.
-#[pymodule(name = "_core")]
+#[pymodule(name = "_core", gil_used = false)]
 mod core_module {
     #[pymodule_export]
     use crate::batch::Batch;

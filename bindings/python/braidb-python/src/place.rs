@@ -2,6 +2,7 @@
 
 use crate::bytes::Edges;
 use crate::errors::{Failure, Result};
+use crate::held::Held;
 use crate::snapshot::Moment;
 use crate::transaction::Running;
 use braidb::stats::RangeEstimate;
@@ -20,21 +21,21 @@ pub enum Place {
 /// A database, or one of its families.
 #[derive(Clone, Debug)]
 pub struct Home {
-    pub opened: Arc<Opened>,
     /// `None` is the default family.
     pub family: Option<ColumnFamily>,
+    pub opened: Held,
 }
 
 /// A column family that a caller passed, with its database.
 #[derive(Clone, Copy, Debug)]
 pub struct Named<'a> {
-    pub opened: &'a Arc<Opened>,
+    pub opened: &'a Opened,
     pub family: &'a ColumnFamily,
 }
 
 impl<'a> Named<'a> {
     /// The family, if it belongs to `opened`.
-    pub fn of(self, opened: &Arc<Opened>) -> Result<&'a ColumnFamily> {
+    pub fn of(self, opened: &Opened) -> Result<&'a ColumnFamily> {
         match self.opened.id == opened.id {
             true => Ok(self.family),
             false => Err(Error::ForeignFamily { name: self.family.name().to_owned() }.into()),
@@ -44,7 +45,7 @@ impl<'a> Named<'a> {
 
 impl Place {
     /// The database.
-    pub fn opened(&self) -> &Arc<Opened> {
+    pub fn opened(&self) -> &Held {
         match self {
             Place::Now(home) => &home.opened,
             Place::Snapshot(moment) => &moment.opened,
@@ -233,15 +234,6 @@ impl Home {
         Ok(match &self.family {
             None => self.opened.db.excise(ranges),
             Some(family) => family.excise(ranges),
-        }?)
-    }
-
-    /// Compacts a range of the family.
-    pub fn compact_range(&self, edges: Edges, progress: impl FnMut(u64)) -> Result<()> {
-        self.opened.check()?;
-        Ok(match &self.family {
-            None => self.opened.db.compact_range_with_progress(edges, progress),
-            Some(family) => family.compact_range_with_progress(edges, progress),
         }?)
     }
 }

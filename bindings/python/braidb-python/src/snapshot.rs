@@ -2,18 +2,18 @@
 
 use crate::blocks;
 use crate::errors::{Failure, Result};
+use crate::held::Held;
 use crate::place::Place;
 use crate::reader::Reader;
-use braidb_bindings::opened::Opened;
 use pyo3::prelude::*;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// A moment of a database, which a snapshot and what is made of it share.
 #[derive(Debug)]
 pub struct Moment {
-    pub opened: Arc<Opened>,
     /// `None` once the snapshot was closed.
     snapshot: RwLock<Option<braidb::Snapshot>>,
+    pub opened: Held,
 }
 
 impl Moment {
@@ -41,12 +41,12 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// A snapshot of the database as it is now.
-    pub fn take(py: Python<'_>, opened: &Arc<Opened>) -> PyResult<Py<Snapshot>> {
+    pub fn take(py: Python<'_>, opened: &Held) -> PyResult<Py<Snapshot>> {
         let snapshot = py.detach(|| {
             opened.check()?;
             Ok::<_, Failure>(opened.db.snapshot())
         })?;
-        let moment = Arc::new(Moment { opened: opened.clone(), snapshot: RwLock::new(Some(snapshot)) });
+        let moment = Arc::new(Moment { snapshot: RwLock::new(Some(snapshot)), opened: opened.clone() });
         let reader = Reader { place: Place::Snapshot(moment.clone()) };
         Py::new(py, PyClassInitializer::from(reader).add_subclass(Snapshot { moment }))
     }

@@ -8,7 +8,7 @@ use crate::options::durability;
 use crate::place::Home;
 use crate::reader::Reader;
 use braidb::WriteBatch;
-use pyo3::exceptions::PyKeyError;
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
@@ -26,6 +26,21 @@ impl Store {
     #[inline]
     fn write(&self, py: Python<'_>, key: &[u8], value: Option<&[u8]>, wanted: Option<&str>) -> Result<()> {
         py.detach(|| self.home.write(key, value, durability(wanted)?))
+    }
+}
+
+/// The key and the value of one of the pairs of `update`: a sequence of two, as for the `update` of a dict.
+fn pair<'py>(number: usize, pair: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    if pair.is_instance_of::<PyTuple>() {
+        return pair.extract();
+    }
+    let parts: Vec<Bound<'py, PyAny>> = pair.try_iter()?.collect::<PyResult<_>>()?;
+    match <[_; 2]>::try_from(parts) {
+        Ok([key, value]) => Ok((key, value)),
+        Err(parts) => {
+            let told = format!("pair {number} has length {}; a key and a value are required", parts.len());
+            Err(PyValueError::new_err(told))
+        }
     }
 }
 
@@ -88,9 +103,8 @@ impl Store {
             Err(_) => pairs.clone(),
         };
         let mut batch = WriteBatch::new();
-        for pair in items.try_iter()? {
-            let pair = pair?;
-            let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract()?;
+        for (number, pair) in items.try_iter()?.enumerate() {
+            let (key, value) = self::pair(number, &pair?)?;
             let (key, value): (Bytes<'_>, Bytes<'_>) = (key.extract()?, value.extract()?);
             match &self.home.family {
                 None => batch.put(&key, &value),
@@ -155,15 +169,17 @@ impl Store {
     /// Merges the entries of a range into their last level. A database without a range merges all its families. Ctrl-C ends it.
     #[pyo3(signature = (start=None, stop=None))]
     fn compact(&self, py: Python<'_>, start: Option<Bytes<'_>>, stop: Option<Bytes<'_>>) -> PyResult<()> {
-        let home = self.home.clone();
-        let is_whole = home.family.is_none() && start.is_none() && stop.is_none();
+        let (opened, family) = (self.home.opened.for_thread(), self.home.family.clone());
+        let is_whole = family.is_none() && start.is_none() && stop.is_none();
         let edges = between(start, stop);
         interrupts::run(py, move |wanted| {
-            home.opened.check()?;
-            match is_whole {
-                true => Ok(home.opened.db.compact_with_progress(|_| wanted.check())?),
-                false => home.compact_range(edges, |_| wanted.check()),
-            }
+            opened.check()?;
+            let progress = |_| wanted.check();
+            Ok(match &family {
+                None if is_whole => opened.db.compact_with_progress(progress),
+                None => opened.db.compact_range_with_progress(edges, progress),
+                Some(family) => family.compact_range_with_progress(edges, progress),
+            }?)
         })
     }
 }

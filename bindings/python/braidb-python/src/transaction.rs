@@ -4,6 +4,7 @@ use crate::blocks;
 use crate::bytes::Bytes;
 use crate::errors::{Failure, Result, conflict};
 use crate::family::Family;
+use crate::held::Held;
 use crate::options::durability;
 use crate::place::Place;
 use crate::reader::Reader;
@@ -14,9 +15,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// A transaction under way, which its object and its iterators share.
 #[derive(Debug)]
 pub struct Running {
-    pub opened: Arc<Opened>,
     /// `None` once the transaction was committed or rolled back.
     transaction: RwLock<Option<braidb::Transaction>>,
+    pub opened: Held,
 }
 
 impl Running {
@@ -81,7 +82,7 @@ pub struct Transaction {
 
 impl Transaction {
     /// Begins a transaction. `wanted` is the durability of its commit.
-    pub fn begin(py: Python<'_>, opened: &Arc<Opened>, wanted: Option<String>) -> PyResult<Py<Transaction>> {
+    pub fn begin(py: Python<'_>, opened: &Held, wanted: Option<String>) -> PyResult<Py<Transaction>> {
         let transaction = py.detach(|| {
             durability(wanted.as_deref())?;
             opened.check()?;
@@ -98,7 +99,7 @@ impl Transaction {
         wanted: Option<String>,
     ) -> PyResult<Py<Transaction>> {
         let running =
-            Arc::new(Running { opened: opened.clone(), transaction: RwLock::new(Some(transaction)) });
+            Arc::new(Running { transaction: RwLock::new(Some(transaction)), opened: opened.clone() });
         let reader = Reader { place: Place::Transaction(running.clone()) };
         let new = PyClassInitializer::from(reader).add_subclass(Transaction { running, durability: wanted });
         Py::new(py, new)
@@ -185,7 +186,7 @@ impl Transaction {
 /// Runs `work` in transactions until one commits. Returns what `work` returned. `work` may end its transaction itself.
 pub fn transact<'py>(
     py: Python<'py>,
-    opened: &Arc<Opened>,
+    opened: &Held,
     work: &Bound<'py, PyAny>,
     wanted: Option<String>,
 ) -> PyResult<Bound<'py, PyAny>> {

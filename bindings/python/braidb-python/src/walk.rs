@@ -9,13 +9,13 @@
 
 use crate::blocks;
 use crate::errors::{Failure, Result};
+use crate::held::Held;
 use crate::place::{Entries, Staged};
 use braidb::{Cursor, PageLimit};
-use braidb_bindings::opened::Opened;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::ops::{Bound as Edge, Range};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Entries of the first chunk: few, for loops that end soon.
 const FIRST_CHUNK: usize = 16;
@@ -47,10 +47,10 @@ pub enum Part {
 #[pyclass(frozen, generic, module = "braidb")]
 #[derive(Debug)]
 pub struct Walk {
-    opened: Arc<Opened>,
     order: Order,
     part: Part,
     state: Mutex<State>,
+    opened: Held,
 }
 
 #[derive(Debug)]
@@ -94,13 +94,13 @@ enum Found<'py> {
 }
 
 impl Walk {
-    pub fn new(opened: Arc<Opened>, entries: Entries, order: Order, part: Part) -> Walk {
+    pub fn new(opened: Held, entries: Entries, order: Order, part: Part) -> Walk {
         let (source, room) = match entries {
             Entries::Read(iter) => (Source::Cursor(Box::new(iter.cursor())), FIRST_CHUNK),
             Entries::Staged(staged) => (Source::Staged(Box::new(staged)), 1),
         };
         let state = State { source, page: Vec::new(), at: 0, last: 0..0, room, then: Then::Chunk };
-        Walk { opened, order, part, state: Mutex::new(state) }
+        Walk { order, part, state: Mutex::new(state), opened }
     }
 
     /// Makes the first chunk one entry, of an iterator that returns no second one.
