@@ -98,8 +98,11 @@ class Databases(Case):
         db.put(b"k", b"v")
         db._db.flush()
         db.close()
+        # A process may be waiting for the lock, so the file stays.
+        lock = os.stat(self.path("other/LOCK")).st_ino
         plyvel.destroy_db(self.path("other"))
-        self.assertFalse(os.path.lexists(self.path("other")))
+        self.assertEqual(os.listdir(self.path("other")), ["LOCK"])
+        self.assertEqual(os.stat(self.path("other/LOCK")).st_ino, lock)
         db = plyvel.DB(self.path("damaged"), create_if_missing=True)
         db.put(b"k", b"v" * 1000)
         db._db.flush()
@@ -412,6 +415,45 @@ class Iterators(PlyvelCase):
             next(entries)
         with self.assertRaises(RuntimeError):
             next(entries)
+
+    def test_damage_is_told_until_a_seek(self):
+        db = plyvel.DB(self.path("damaged"), create_if_missing=True)
+        with db.write_batch() as batch:
+            for number in range(10_000):
+                batch.put(b"%06d" % number, bytes(100))
+        db._db.flush()
+        db.close()
+        table = next(name for name in os.listdir(self.path("damaged")) if name.endswith(".table"))
+        with open(self.path(f"damaged/{table}"), "r+b") as file:
+            file.seek(os.path.getsize(file.name) // 2)
+            byte = file.read(1)
+            file.seek(-1, os.SEEK_CUR)
+            file.write(bytes([byte[0] ^ 1]))
+        db = plyvel.DB(self.path("damaged"))
+        self.addCleanup(db.close)
+        for reverse in (False, True):
+            entries = db.iterator(include_value=False, reverse=reverse)
+            for seek, move in ((None, entries.__next__), (entries.seek_to_start if reverse else entries.seek_to_stop, entries.prev)):
+                if seek is not None:
+                    seek()
+                with self.assertRaises(plyvel.CorruptionError):
+                    for _ in range(10_000):
+                        move()
+                for again in (entries.__next__, entries.prev, entries.__next__):
+                    with self.assertRaises(plyvel.CorruptionError):
+                        again()
+            entries.seek(b"000007")
+            self.assertEqual(next(entries), b"000006" if reverse else b"000007")
+
+    def test_the_exception_of_a_block_goes_on(self):
+        for transaction in (False, True):
+            db = plyvel.DB(self.path("closed"), create_if_missing=True)
+            with self.assertRaises(ZeroDivisionError) as told:
+                with db.write_batch(transaction=transaction) as batch:
+                    batch.put(b"k", b"v")
+                    db.close()
+                    1 / 0
+            self.assertIn("ClosedError", told.exception.__notes__[0])
 
     def test_raw_iterators(self):
         raw = self.db.raw_iterator()
