@@ -10,9 +10,11 @@ use crate::base::key::Span;
 impl Db {
     /// Takes all entries of the default family in `ranges` away that were written before this call, and gives their space back. The ranges
     /// vanish together, on stable storage when the call returns. What lies in them is neither read nor written: tables within a range are
-    /// deleted, and those at its ends are cut. So an excise takes about as long as a flush, however much it takes away.
+    /// deleted, and those at its ends are cut. So an excise takes about as long as a flush, however much it takes away. Values of 1 KiB and
+    /// more lie in files of their own: merges copy what is left of these files soon afterwards, which gives their space back.
     ///
-    /// Writes of other threads go on, and what they put into the ranges meanwhile stays. Iterators that are open show what they showed.
+    /// Writes of other threads go on, and what they put into the ranges meanwhile stays. A reader may see it beside entries that are about to
+    /// go. Iterators that are open show what they showed.
     /// Snapshots from before the excise fail with [`Error::Excised`](crate::Error::Excised) where they touch a range, and read other keys as
     /// before. Transactions that read in a range before conflict.
     ///
