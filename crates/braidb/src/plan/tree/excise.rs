@@ -9,7 +9,7 @@ use super::{Claim, Use};
 use crate::base::counters::LEVELS;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{FamilyId, SeqNo};
-use crate::base::key::Span;
+use crate::base::key::{KeyRange, Span};
 use crate::base::mutant::mutant;
 use crate::base::part::Part;
 use crate::version::{Edit, RunId, Slice};
@@ -68,10 +68,18 @@ impl Excise {
         Ok(edit)
     }
 
+    /// The spans that keys of `range` may lie in.
+    fn spans_in(&self, range: &KeyRange) -> &[Span] {
+        let ends_before = |span: &Span| span.end.as_ref().is_some_and(|end| *end <= range.low);
+        let from = self.spans.partition_point(ends_before);
+        let count = self.spans[from..].partition_point(|span| span.low <= range.high);
+        &self.spans[from..from + count]
+    }
+
     /// What is left of a slice; `None` if it loses nothing.
     fn rest(&self, slice: &Slice, moment: &Moment<'_>) -> Result<Option<Vec<Part>>> {
-        let of_slice = Span::from(&slice.range);
-        if !self.spans.iter().any(|span| span.overlaps(&of_slice)) {
+        let spans = self.spans_in(&slice.range);
+        if spans.is_empty() {
             return Ok(None);
         }
         let is_newer = slice.seqs.0 > self.upto;
@@ -84,7 +92,7 @@ impl Excise {
             return Ok(None);
         }
         let (mut rest, mut behind, mut loses) = (Vec::new(), Some(slice.part().clone()), false);
-        for span in &self.spans {
+        for span in spans {
             let Some(part) = &behind else { break };
             let (before, Some(within)) = self.cut(slice, part, &span.low, moment)? else { continue };
             let (dropped, after) = match &span.end {
