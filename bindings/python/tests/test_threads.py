@@ -77,9 +77,14 @@ class Threads(Case):
         cursor, moves = db.cursor(), []
 
         def read(_number):
-            while cursor.next():
-                moves.append(cursor.key)
-                cursor.value
+            while True:
+                try:
+                    if not cursor.next():
+                        return
+                    moves.append(None)
+                    cursor.key, cursor.value
+                except braidb.InvalidError as error:
+                    self.assertEqual(str(error), "another thread moves the cursor")
 
         self.run_all(read)
         self.assertEqual(len(moves), 2 * THREADS * KEYS)
