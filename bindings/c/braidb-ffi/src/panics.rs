@@ -1,4 +1,5 @@
-//! What stands around the body of each function of C. A panic must not reach C: it becomes a text that names its place in the source.
+//! What stands around the body of each function that C or Java calls. A panic must not reach the caller: it becomes a text that names its place
+//! in the source.
 //!
 //! With debug assertions, and so in tests, the environment variable `BRAIDB_C_PANIC` plants a panic in the function that it names.
 

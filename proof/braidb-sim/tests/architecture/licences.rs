@@ -20,7 +20,7 @@ const ALLOWED: [&str; 11] = [
 ];
 
 /// For each crate of the workspace, the workspace crates that it may be built from.
-const OURS: [(&str, &[&str]); 12] = [
+const OURS: [(&str, &[&str]); 13] = [
     ("braidb-storage", &[]),
     ("braidb", &["braidb-storage"]),
     ("braidb-bench", &[]),
@@ -31,6 +31,7 @@ const OURS: [(&str, &[&str]); 12] = [
     ("braidb-c", &["braidb", "braidb-bindings", "braidb-ffi"]),
     ("braidb-leveldb", &["braidb", "braidb-ffi"]),
     ("braidb-python", &["braidb", "braidb-bindings"]),
+    ("braidb-jni", &["braidb", "braidb-bindings", "braidb-ffi"]),
     ("braidb-cli", &["braidb"]),
     ("braidb-sim", &["braidb", "braidb-storage"]),
 ];
