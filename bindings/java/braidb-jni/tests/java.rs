@@ -1,0 +1,353 @@
+//! Compiles the Java sources, and runs the tests in `bindings/java/braidb/src/test`, the example and the programs of docs/java.md. Each class
+//! of tests has a JVM of its own, which checks all calls of the native library (`-Xcheck:jni`).
+//!
+//! Without a JDK 17 or later the tests pass and print what they leave out. If the environment variable `BRAIDB_REQUIRE` has the word `java`,
+//! they fail. `JAVA_HOME` names another JDK than the one of `PATH`. `BRAIDB_JAVA_LEAKS` is the number of cursors that the test of leaks leaks.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "writes sources and classes, and starts compilers and programs"
+)]
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The oldest version of Java for which the sources are written.
+const OLDEST: u32 = 17;
+/// Native bytes before the collector is prompted in the test of leaks: 4 MiB, so that a few thousand cursors are enough.
+const LEAKS_BYTES: u32 = 4 << 20;
+/// The platform's name in the paths of libraries in jars.
+const PLATFORM: &str = "linux-x86_64";
+
+/// The directory `bindings/java`.
+fn bindings() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// A program of the JDK.
+fn program(name: &str) -> PathBuf {
+    match env::var_os("JAVA_HOME") {
+        Some(home) => Path::new(&home).join("bin").join(name),
+        None => PathBuf::from(name),
+    }
+}
+
+/// Why there is no JDK, if there is none.
+fn lack() -> Option<String> {
+    let javac = program("javac");
+    let answer = match Command::new(&javac).arg("-version").output() {
+        Ok(answer) => answer,
+        Err(error) => return Some(format!("there is no `{}`: {error}", javac.display())),
+    };
+    let said = String::from_utf8_lossy(&answer.stdout).into_owned();
+    let version = said.split([' ', '.']).nth(1).and_then(|version| version.trim().parse::<u32>().ok());
+    match version {
+        Some(version) if version >= OLDEST => None,
+        _ => Some(format!("`{}` says {said:?}, and Java {OLDEST} is needed", javac.display())),
+    }
+}
+
+/// Says that a test is left out, also where the output of passing tests is hidden.
+fn leave_out(test: &str, why: &str) {
+    let is_required =
+        env::var("BRAIDB_REQUIRE").is_ok_and(|words| words.split_whitespace().any(|word| word == "java"));
+    assert!(!is_required, "{test}: {why}");
+    let _ = writeln!(io::stderr(), "SKIPPED java {test}: {why}");
+}
+
+/// The native library. Cargo builds it beside this test.
+fn library() -> PathBuf {
+    let test = env::current_exe().expect("a program knows its file");
+    test.with_file_name(format!("{}braidb_jni{}", env::consts::DLL_PREFIX, env::consts::DLL_SUFFIX))
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn write(path: &Path, text: &str) {
+    fs::write(path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}
+
+/// An empty directory for this test program.
+fn room(name: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("braidb-jni").join(name);
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
+    dir
+}
+
+/// The Java sources in a directory.
+fn sources(dir: &Path) -> Vec<PathBuf> {
+    let entries = dir.read_dir().unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
+    let paths = entries.map(|entry| entry.expect("a directory can be read").path());
+    paths.filter(|path| path.extension().is_some_and(|extension| extension == "java")).collect()
+}
+
+fn main_sources() -> PathBuf {
+    bindings().join("braidb/src/main/java/io/github/braidb")
+}
+
+fn test_sources() -> PathBuf {
+    bindings().join("braidb/src/test/java/io/github/braidb")
+}
+
+/// Runs a program to its end. Returns what it printed.
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let said =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}: {}\n{said}", output.status);
+    said
+}
+
+/// The programs of docs/java.md: the text of each block of Java.
+fn page() -> Vec<String> {
+    let page = read(&bindings().join("../../docs/java.md"));
+    let blocks = page.split("```java\n").skip(1);
+    blocks.map(|block| block.split("```").next().expect("split gives one part").to_owned()).collect()
+}
+
+/// A class whose `main` runs all blocks of docs/java.md but those that are whole classes.
+fn page_source() -> String {
+    let mut source =
+        String::from("import io.github.braidb.*;\nimport java.nio.file.*;\nimport java.util.*;\n\n");
+    source.push_str("final class Page {\n    public static void main(String[] names) throws Exception {\n");
+    for block in page().iter().filter(|block| !block.contains("class ")) {
+        source.push_str(&format!("        {{\n{block}\n        }}\n"));
+    }
+    source.push_str("    }\n}\n");
+    source
+}
+
+/// A directory with the classes of the package, of its tests, of the examples and of docs/java.md.
+fn compiled() -> &'static Path {
+    static COMPILED: OnceLock<PathBuf> = OnceLock::new();
+    COMPILED.get_or_init(|| {
+        let (classes, written) = (room("classes"), room("sources"));
+        let main = sources(&main_sources());
+        assert!(main.len() > 15, "{main:?}");
+        let javac = |lints: &str| {
+            let mut javac = Command::new(program("javac"));
+            javac.args([
+                "-J-XX:TieredStopAtLevel=1",
+                "-J-XX:+UseSerialGC",
+                "-proc:none",
+                "-encoding",
+                "UTF-8",
+                "-Werror",
+            ]);
+            javac.args(["--release", &OLDEST.to_string(), lints, "-d"]);
+            javac.arg(&classes);
+            javac
+        };
+        // Comments of what is public are checked as the generator of the reference checks them.
+        run(javac("-Xlint:all").arg("-Xdoclint:all/protected").args(main));
+        write(&written.join("Page.java"), &page_source());
+        for block in page().iter().filter(|block| block.contains("class ")) {
+            let name = block.split("class ").nth(1).and_then(|rest| rest.split_whitespace().next());
+            write(&written.join(format!("{}.java", name.expect("a class has a name"))), block);
+        }
+        let tests = [test_sources(), bindings().join("examples"), written].map(|dir| sources(&dir)).concat();
+        // Tests close what a statement closes again.
+        run(javac("-Xlint:all,-try").arg("-cp").arg(&classes).args(tests));
+        classes
+    })
+}
+
+/// A JVM that will run a class, in an empty directory of its own.
+fn java(name: &str) -> Command {
+    let dir = room(&format!("run-{name}"));
+    let mut java = Command::new(program("java"));
+    java.args(["-ea", "-Xcheck:jni", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]);
+    java.arg(format!("-Dbraidb.test.dir={}", dir.display()));
+    java.current_dir(dir);
+    java
+}
+
+fn with_library(mut java: Command) -> Command {
+    java.arg(format!("-Dbraidb.library.path={}", library().display())).arg("-cp").arg(compiled());
+    java
+}
+
+/// Runs a class of tests. The JVM has nothing to say against the native calls.
+fn passes(mut java: Command, class: &str) {
+    let said = run(java.args(["io.github.braidb.Runner", class]));
+    assert!(said.contains("OK "), "{said}");
+    check_calls(&said);
+}
+
+/// Fails if the JVM found fault with a native call.
+fn check_calls(said: &str) {
+    assert!(!said.contains("WARNING in native method") && !said.contains("FATAL ERROR"), "{said}");
+    assert!(!said.contains("WARNING: JNI local refs"), "{said}");
+}
+
+/// Whether this machine has a JDK. Says what is left out otherwise.
+fn is_here(test: &str) -> bool {
+    match lack() {
+        None => true,
+        Some(why) => {
+            leave_out(test, &why);
+            false
+        }
+    }
+}
+
+/// Declares a test for each class of tests that needs no more than the library.
+macro_rules! tests {
+    ($($name:ident: $class:literal,)*) => {
+        const CLASSES: &[&str] = &[$($class),*];
+
+        $(#[test]
+        fn $name() {
+            if is_here(stringify!($name)) {
+                passes(with_library(java($class)), $class);
+            }
+        })*
+    };
+}
+
+tests! {
+    entries: "EntriesTest",
+    cursors: "CursorTest",
+    writes: "WritesTest",
+    databases: "DatabaseTest",
+    closes: "ClosingTest",
+}
+
+/// The classes of tests that a function of their own runs.
+const OTHER_CLASSES: [&str; 4] = ["LeaksTest", "PanicTest", "LoaderTest", "MissingLibraryTest"];
+
+#[test]
+fn leaks() {
+    if is_here("leaks") {
+        let mut java = java("LeaksTest");
+        java.arg(format!("-Dbraidb.native.bytes={LEAKS_BYTES}"));
+        if let Ok(leaks) = env::var("BRAIDB_JAVA_LEAKS") {
+            java.arg(format!("-Dbraidb.test.leaks={leaks}"));
+        }
+        passes(with_library(java), "LeaksTest");
+    }
+}
+
+#[test]
+fn panics() {
+    // Only builds with debug assertions plant panics.
+    if cfg!(debug_assertions) && is_here("panics") {
+        let mut java = java("PanicTest");
+        java.env("BRAIDB_C_PANIC", "Java_io_github_braidb_Native_get");
+        passes(with_library(java), "PanicTest");
+    }
+}
+
+/// A class path whose second directory has the library as a jar has it.
+fn bundled() -> String {
+    let resources = room("resources");
+    let dir = resources.join("META-INF/native").join(PLATFORM);
+    fs::create_dir_all(&dir).expect("a directory can be made");
+    std::os::unix::fs::symlink(library(), dir.join(library().file_name().expect("a file has a name")))
+        .expect("a link can be made");
+    format!("{}:{}", compiled().display(), resources.display())
+}
+
+#[test]
+fn libraries_come_out_of_jars() {
+    if !is_here("libraries_come_out_of_jars") || !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let class_path = bundled();
+    let (extracted, cache) = (room("extracted"), room("cache"));
+    // No user makes directories in /proc, so the second JVM falls back to the cache.
+    for (name, tmpdir, found) in [
+        ("first", extracted.as_path(), &extracted),
+        ("again", &extracted, &extracted),
+        ("fallback", Path::new("/proc"), &cache),
+    ] {
+        let mut java = java(&format!("LoaderTest-{name}"));
+        java.arg(format!("-Djava.io.tmpdir={}", tmpdir.display()));
+        java.arg(format!("-Dbraidb.test.extracted={}", found.display()));
+        java.env("XDG_CACHE_HOME", &cache).args(["-cp", &class_path]);
+        passes(java, "LoaderTest");
+    }
+    let mut java = java("MissingLibraryTest");
+    java.arg("-cp").arg(compiled());
+    passes(java, "MissingLibraryTest");
+}
+
+#[test]
+fn the_page_and_the_example_run() {
+    if !is_here("the_page_and_the_example_run") {
+        return;
+    }
+    for block in page().iter().filter(|block| block.contains("class ")) {
+        let name = block.split("class ").nth(1).and_then(|rest| rest.split_whitespace().next());
+        let name = name.expect("a class has a name");
+        check_calls(&run(with_library(java(name)).arg(name)));
+    }
+    check_calls(&run(with_library(java("Page")).arg("Page")));
+    let said = run(with_library(java("Fruit")).args(["Fruit", "fruit.db"]));
+    assert!(said.contains("pear is green") && said.contains("26 plums are left"), "{said}");
+}
+
+#[test]
+fn every_class_of_tests_is_run() {
+    let found: BTreeSet<String> = sources(&test_sources())
+        .iter()
+        .map(|path| path.file_stem().expect("a file has a name").to_string_lossy().into_owned())
+        .filter(|name| name.ends_with("Test"))
+        .collect();
+    let run: BTreeSet<String> = CLASSES.iter().chain(&OTHER_CLASSES).map(|name| (*name).to_owned()).collect();
+    assert_eq!(found, run);
+}
+
+/// The methods of a text: after each `head`, the name up to the next bracket and the number of arguments.
+fn methods(text: &str, head: &str, ends: [char; 2], hidden: usize) -> BTreeSet<(String, usize)> {
+    let methods = text.split(head).skip(1).map(|rest| {
+        let (name, rest) = rest.split_once(ends[0]).expect("a method has arguments");
+        let name =
+            name.split(['<', ' ']).next_back().filter(|name| !name.ends_with('>')).or(name.split('<').next());
+        let arguments = rest.split_once(ends[1]).expect("the arguments end").0;
+        let count = arguments.split(',').filter(|argument| !argument.trim().is_empty()).count();
+        (name.expect("split gives one part").to_owned(), count - hidden)
+    });
+    methods.collect()
+}
+
+#[test]
+fn native_methods_are_declared_as_they_are_defined() {
+    let declared = methods(&read(&main_sources().join("Native.java")), "static native ", ['(', ')'], 0);
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let files = src.read_dir().expect("there are sources").map(|entry| entry.expect("it can be read").path());
+    let text: String = files.map(|path| read(&path)).collect();
+    // Each has the environment in front of its arguments.
+    let defined = methods(&text, "fn Java_io_github_braidb_Native_", ['(', ')'], 1);
+    assert!(defined.len() > 40, "{defined:?}");
+    assert_eq!(declared, defined, "declared in Native.java (left) and defined in Rust (right)");
+}
+
+#[test]
+fn codes_are_those_of_all_bindings() {
+    let java = read(&main_sources().join("BraidException.java"));
+    let constants = java.split("public enum Code {").nth(1).and_then(|rest| rest.split("\n    }").next());
+    let is_code = |line: &&str| line.chars().all(|letter| letter.is_ascii_uppercase() || letter == '_');
+    let lines = constants.expect("the enum is there").lines();
+    let in_java: Vec<&str> = lines
+        .map(|line| line.trim().trim_end_matches(','))
+        .filter(|line| !line.is_empty())
+        .filter(is_code)
+        .collect();
+    let rust = read(&bindings().join("../common/src/code.rs"));
+    let codes = rust.split("codes! {").nth(1).and_then(|rest| rest.split('}').next());
+    let in_rust: Vec<&str> = codes
+        .expect("the list is there")
+        .lines()
+        .filter_map(|line| Some(line.trim().split_once(" = ")?.0))
+        .collect();
+    assert!(in_rust.len() > 20, "{in_rust:?}");
+    assert_eq!(in_java, in_rust, "in BraidException.java (left) and in code.rs (right)");
+}

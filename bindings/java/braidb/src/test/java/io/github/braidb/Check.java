@@ -1,0 +1,69 @@
+package io.github.braidb;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Objects;
+
+/** What tests demand, and what they begin with. */
+final class Check {
+    private Check() {}
+
+    static void that(boolean holds, String what) {
+        if (!holds) {
+            throw new AssertionError(what);
+        }
+    }
+
+    static void same(Object expected, Object actual) {
+        that(Objects.equals(expected, actual), "expected " + expected + ", and not " + actual);
+    }
+
+    /** Demands a text as bytes; null for no bytes. */
+    static void bytes(String expected, byte[] actual) {
+        same(expected, actual == null ? null : new String(actual, StandardCharsets.ISO_8859_1));
+    }
+
+    /** Demands that a call fails with a code. Returns the exception. */
+    static BraidException fails(BraidException.Code code, Runnable call) {
+        try {
+            call.run();
+        } catch (BraidException error) {
+            that(error.code() == code, "expected " + code + ", and not " + error.code() + ": " + error.getMessage());
+            return error;
+        }
+        throw new AssertionError("expected " + code + ", and nothing was thrown");
+    }
+
+    /** Demands that a call fails with an exception of Java. */
+    static void throwsA(Class<? extends Throwable> kind, Runnable call) {
+        try {
+            call.run();
+        } catch (Throwable error) {
+            that(kind.isInstance(error), "expected " + kind + ", and not " + error);
+            return;
+        }
+        throw new AssertionError("expected " + kind + ", and nothing was thrown");
+    }
+
+    /** A text as bytes. */
+    static byte[] b(String text) {
+        return text.getBytes(StandardCharsets.ISO_8859_1);
+    }
+
+    /** A new directory, which the caller of the tests deletes. */
+    static Path dir() {
+        try {
+            return Files.createTempDirectory(Path.of(System.getProperty("braidb.test.dir")), "test");
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+    }
+
+    /** A new database. */
+    static BraidDb db() {
+        return BraidDb.open(dir().resolve("db"));
+    }
+}

@@ -1,0 +1,204 @@
+package io.github.braidb;
+
+import static io.github.braidb.Check.b;
+
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Batches, overlays and transactions. */
+final class WritesTest {
+    private WritesTest() {}
+
+    private static String pairs(Entries entries) {
+        StringBuilder pairs = new StringBuilder();
+        try (entries) {
+            while (entries.next()) {
+                pairs.append(new String(entries.key(), StandardCharsets.ISO_8859_1)).append('=');
+                pairs.append(new String(entries.value(), StandardCharsets.ISO_8859_1)).append(' ');
+            }
+        }
+        return pairs.toString();
+    }
+
+    static void aBatchWritesToAllItsFamiliesInOrder() {
+        try (BraidDb db = Check.db()) {
+            Family users = db.family("users");
+            Family visits = db.family("visits");
+            db.put(b("stale"), b("1"));
+            WriteBatch batch = new WriteBatch().put(b("a"), b("1")).put(b("a"), b("2")).delete(b("stale"));
+            batch.put(users, b("ada"), b("1815")).put(visits, b("ada"), b("9")).delete(users, b("ada"));
+            Check.same(6, batch.count());
+            Check.bytes(null, db.get(b("a")));
+            db.write(batch);
+            db.write(batch, Durability.SYNC);
+            Check.bytes("2", db.get(b("a")));
+            Check.bytes(null, db.get(b("stale")));
+            Check.bytes(null, users.get(b("ada")));
+            Check.bytes("9", visits.get(b("ada")));
+            Check.same(6, batch.count());
+            batch.clear();
+            Check.same(0, batch.count());
+            Check.same(0, batch.bytes());
+            db.write(batch);
+        }
+    }
+
+    static void aLargeBatchGrows() {
+        try (BraidDb db = Check.db()) {
+            WriteBatch batch = new WriteBatch();
+            for (int number = 0; number < 20_000; number++) {
+                batch.put(b("key" + number), b("value" + number));
+            }
+            db.write(batch);
+            Check.bytes("value19999", db.get(b("key19999")));
+            Check.bytes("value0", db.get(b("key0")));
+        }
+    }
+
+    static void aRefusedBatchWritesNothing() {
+        try (BraidDb db = Check.db(); BraidDb other = Check.db()) {
+            WriteBatch foreign = new WriteBatch().put(b("a"), b("1")).put(other.family("users"), b("b"), b("2"));
+            Check.fails(BraidException.Code.FOREIGN, () -> db.write(foreign));
+            Check.fails(BraidException.Code.TOO_LARGE, () ->
+                    db.write(new WriteBatch().put(b("a"), b("1")).put(new byte[65_537], b("2"))));
+            Check.bytes(null, db.get(b("a")));
+        }
+    }
+
+    static void anOverlayReadsItsOwnWrites() {
+        try (BraidDb db = Check.db(); Overlay overlay = db.overlay()) {
+            Family users = db.family("users");
+            db.put(b("a"), b("1"));
+            db.put(b("c"), b("3"));
+            overlay.put(b("b"), b("2"));
+            overlay.delete(b("a"));
+            overlay.put(users, b("ada"), b("1815"));
+            Check.bytes(null, overlay.get(b("a")));
+            Check.bytes("2", overlay.get(b("b")));
+            Check.bytes("3", overlay.get(b("c")));
+            Check.that(overlay.contains(users, b("ada")) && !overlay.contains(b("a")), "own writes are seen");
+            Check.same("b=2 c=3 ", pairs(overlay.scan(db.defaultFamily(), Range.all())));
+            Check.same("c=3 b=2 ", pairs(overlay.scanBackward(db.defaultFamily(), Range.all())));
+            Check.same("b=2 ", pairs(overlay.scan(db.defaultFamily(), Range.before(b("c")))));
+            Check.same("a=1 c=3 ", pairs(db.cursor()));
+            Check.same(3L, overlay.count());
+            Check.that(overlay.bytes() > 0, "staged writes have bytes");
+            overlay.commit(Durability.SYNC);
+            Check.same(0L, overlay.count());
+            Check.same("b=2 c=3 ", pairs(db.cursor()));
+            Check.bytes("1815", users.get(b("ada")));
+        }
+    }
+
+    static void anOverlayRollsBackAndGoesOn() {
+        try (BraidDb db = Check.db(); Overlay overlay = db.overlay()) {
+            overlay.put(b("a"), b("1"));
+            Scan before = overlay.scan(db.defaultFamily(), Range.all());
+            overlay.rollBack();
+            Check.bytes(null, overlay.get(b("a")));
+            Check.same("a=1 ", pairs(before));
+            overlay.put(b("b"), b("2"));
+            overlay.commit();
+            Check.same("b=2 ", pairs(db.cursor()));
+            overlay.put(b("c"), b("3"));
+            overlay.close();
+            Check.fails(BraidException.Code.CLOSED, overlay::commit);
+            Check.same("b=2 ", pairs(db.cursor()));
+        }
+    }
+
+    static void aScanHasMorePagesThanOne() {
+        try (BraidDb db = Check.db(); Overlay overlay = db.overlay()) {
+            List<Integer> sizes = new ArrayList<>();
+            for (int index = 0; index < 1_000; index++) {
+                int size = index % 100 == 7 ? 100_000 : index;
+                sizes.add(size);
+                byte[] key = b(String.format("%04d", index));
+                if (index % 2 == 0) {
+                    db.put(key, new byte[size]);
+                } else {
+                    overlay.put(key, new byte[size]);
+                }
+            }
+            try (Scan scan = overlay.scan(db.defaultFamily(), Range.all())) {
+                for (int size : sizes) {
+                    Check.that(scan.next(), "an entry of " + size + " bytes");
+                    Check.same(size, scan.value().length);
+                }
+                Check.that(!scan.next() && !scan.next(), "the end");
+            }
+        }
+    }
+
+    static void aTransactionConflictsWithOtherWrites() {
+        try (BraidDb db = Check.db()) {
+            db.put(b("seats"), b("1"));
+            try (Transaction booking = db.transaction()) {
+                Check.bytes("1", booking.get(b("seats")));
+                booking.put(b("seats"), b("0"));
+                Check.bytes("0", booking.get(b("seats")));
+                Check.that(!booking.contains(b("guest")), "no guest yet");
+                booking.put(b("guest"), b("ada"));
+                db.put(b("seats"), b("0"));
+                Check.fails(BraidException.Code.CONFLICT, booking::commit);
+                Check.fails(BraidException.Code.CLOSED, booking::commit);
+                booking.rollBack();
+            }
+            Check.bytes(null, db.get(b("guest")));
+            try (Transaction lone = db.transaction()) {
+                lone.put(b("guest"), b("ada"));
+                lone.delete(b("seats"));
+                lone.commit(Durability.SYNC);
+            }
+            Check.same("guest=ada ", pairs(db.cursor()));
+        }
+    }
+
+    static void aScanOfATransactionCountsAsRead() {
+        try (BraidDb db = Check.db(); Transaction transaction = db.transaction()) {
+            db.put(b("before"), b(""));
+            try (Transaction reader = db.transaction()) {
+                reader.put(b("c"), b("own"));
+                Check.same("before= c=own ", pairs(reader.scan(db.defaultFamily(), Range.all())));
+                Check.same("c=own before= ", pairs(reader.scanBackward(db.defaultFamily(), Range.all())));
+                db.put(b("d"), b("a phantom"));
+                Check.fails(BraidException.Code.CONFLICT, reader::commit);
+            }
+            Check.same("", pairs(transaction.scan(db.defaultFamily(), Range.all())));
+        }
+    }
+
+    static void transactLosesNoUpdate() throws InterruptedException {
+        try (BraidDb db = Check.db()) {
+            db.put(b("count"), b("0"));
+            List<Thread> threads = new ArrayList<>();
+            for (int thread = 0; thread < 4; thread++) {
+                threads.add(new Thread(() -> {
+                    for (int round = 0; round < 50; round++) {
+                        db.transact(transaction -> {
+                            int count = Integer.parseInt(new String(transaction.get(b("count")), StandardCharsets.US_ASCII));
+                            transaction.put(b("count"), b(Integer.toString(count + 1)));
+                            return count;
+                        });
+                    }
+                }));
+            }
+            threads.forEach(Thread::start);
+            for (Thread thread : threads) {
+                thread.join();
+            }
+            Check.bytes("200", db.get(b("count")));
+        }
+    }
+
+    static void anExceptionOfTheWorkDropsTheWrites() {
+        try (BraidDb db = Check.db()) {
+            Check.throwsA(IllegalArgumentException.class, () -> db.transact(transaction -> {
+                transaction.put(b("a"), b("1"));
+                throw new IllegalArgumentException("no");
+            }));
+            Check.bytes(null, db.get(b("a")));
+        }
+    }
+}
