@@ -9,7 +9,7 @@
 //! Lengths are little-endian.
 
 use crate::failure::{Failure, Result};
-use braidb::{Durability, Value};
+use braidb::{Durability, Error, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
 use jni::Env;
 use jni::objects::{JByteArray, JLongArray};
 use jni::sys::{jbyte, jint, jlong};
@@ -36,10 +36,36 @@ pub fn take(env: &Env<'_>, array: &JByteArray<'_>) -> Result<Bytes> {
     take_first(env, array, length)
 }
 
+/// Copies an array that is refused, before the copy, above `limit` bytes.
+#[inline]
+fn take_limited(env: &Env<'_>, array: &JByteArray<'_>, what: &'static str, limit: usize) -> Result<Bytes> {
+    let bytes = array.len(env)?;
+    if bytes > limit {
+        return Err(Error::TooLarge { what, bytes, limit }.into());
+    }
+    take_first(env, array, bytes)
+}
+
+/// Copies a key that is to be written.
+#[inline]
+pub fn take_key(env: &Env<'_>, array: &JByteArray<'_>) -> Result<Bytes> {
+    take_limited(env, array, "the key", MAX_KEY_BYTES)
+}
+
+/// Copies a value that is to be written.
+#[inline]
+pub fn take_value(env: &Env<'_>, array: &JByteArray<'_>) -> Result<Bytes> {
+    take_limited(env, array, "the value", MAX_VALUE_BYTES)
+}
+
 /// Copies the first `length` bytes of an array.
 #[inline]
 pub fn take_first(env: &Env<'_>, array: &JByteArray<'_>, length: usize) -> Result<Bytes> {
-    let mut bytes = Bytes::from_elem(0, length);
+    let mut bytes = Bytes::new();
+    bytes
+        .try_reserve_exact(length)
+        .map_err(|_| Failure::NoMemory("the process has no memory for an argument"))?;
+    bytes.resize(length, 0);
     array.get_region(env, 0, signed_mut(&mut bytes))?;
     Ok(bytes)
 }

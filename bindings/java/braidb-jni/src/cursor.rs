@@ -86,7 +86,11 @@ native! {
         let range = bytes::range(&bytes::take(env, &range)?)?;
         let iter = match snapshot {
             0 => home.family.range(range),
-            snapshot => Snapshot::lent(snapshot)?.snapshot.range_in(&home.family, range),
+            snapshot => {
+                let snapshot = Snapshot::lent(snapshot)?;
+                home.check_of(&snapshot.opened)?;
+                snapshot.snapshot.range_in(&home.family, range)
+            }
         };
         let state = State { cursor: iter.cursor(), is_waiting: false, failed: None };
         Ok(handles::give(Shell { opened: home.opened.clone(), state: Mutex::new(state) }))

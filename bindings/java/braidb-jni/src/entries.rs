@@ -22,7 +22,7 @@ native! {
         durability: jint,
     ) -> () {
         let home = Home::lent(home)?;
-        let (key, value) = (bytes::take(env, &key)?, bytes::take(env, &value)?);
+        let (key, value) = (bytes::take_key(env, &key)?, bytes::take_value(env, &value)?);
         Ok(home.write(&key, Some(&value), bytes::durability(durability)?)?)
     }
 }
@@ -35,7 +35,7 @@ native! {
         durability: jint,
     ) -> () {
         let home = Home::lent(home)?;
-        let key = bytes::take(env, &key)?;
+        let key = bytes::take_key(env, &key)?;
         Ok(home.write(&key, None, bytes::durability(durability)?)?)
     }
 }

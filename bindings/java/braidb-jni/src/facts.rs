@@ -8,20 +8,12 @@ use jni::objects::JByteArray;
 use jni::sys::jlong;
 
 native! {
-    /// All statistics as JSON.
+    /// All statistics of one moment: lines `NAME NUMBER` for those that are one number, an empty line, and all as JSON.
     fn Java_io_github_braidb_Native_statistics<'local>(env, home: jlong) -> JByteArray<'local> {
-        let home = Home::lent(home)?;
-        Ok(bytes::give(env, reports::statistics(&home.opened.db.stats()).to_string().as_bytes())?)
-    }
-}
-
-native! {
-    /// All statistics that are one number, as lines `NAME NUMBER`.
-    fn Java_io_github_braidb_Native_figures<'local>(env, home: jlong) -> JByteArray<'local> {
-        let home = Home::lent(home)?;
-        let figures = reports::figures(&home.opened.db.stats());
-        let lines: Vec<String> = figures.into_iter().map(|(name, number)| format!("{name} {number}")).collect();
-        Ok(bytes::give(env, lines.join("\n").as_bytes())?)
+        let stats = Home::lent(home)?.opened.db.stats();
+        let figures = reports::figures(&stats).into_iter();
+        let lines: String = figures.map(|(name, number)| format!("{name} {number}\n")).collect();
+        Ok(bytes::give(env, format!("{lines}\n{}", reports::statistics(&stats)).as_bytes())?)
     }
 }
 

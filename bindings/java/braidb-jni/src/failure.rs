@@ -5,7 +5,9 @@ use braidb::Error;
 use braidb_bindings::code::{Code, place};
 use braidb_bindings::settings::Refused;
 use braidb_ffi::panics::Panicked;
+use jni::errors::JniError;
 use jni::objects::{JByteArray, JClass, JValue};
+use jni::strings::JNIString;
 use jni::{Env, jni_sig, jni_str};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -29,8 +31,10 @@ pub enum Failure {
     Engine(Error),
     /// The arguments do not fit, or what the call needs is gone: a code and the message.
     Told(Code, String),
-    /// A call into the JVM failed. Mostly it has thrown an exception, such as `OutOfMemoryError`.
+    /// A call into the JVM failed.
     Jvm(String),
+    /// The heap, or the memory of the process, has no room for what the message names.
+    NoMemory(&'static str),
 }
 
 /// The result of a native method.
@@ -52,16 +56,21 @@ impl Failure {
         Failure::Told(Code::IO, format!("could not register for forks: {error}"))
     }
 
-    /// Throws the exception, by the method `raise` of the class `Native`. An exception that is under way stays.
+    /// Throws the exception, by the method `raise` of the class `Native`. An exception that is under way stays. After an `Err` there may be no
+    /// exception.
     #[cold]
     pub fn throw(self, env: &mut Env<'_>, class: &JClass<'_>) -> jni::errors::Result<()> {
         if env.exception_check() {
             return Ok(());
         }
+        if let Failure::NoMemory(message) = self {
+            return env.throw_new(jni_str!("java/lang/OutOfMemoryError"), JNIString::from(message));
+        }
         let (code, message) = match &self {
             Failure::Engine(error) => (Code::of(error), in_java(&error.to_string())),
             Failure::Told(code, message) => (*code, message.clone()),
             Failure::Jvm(message) => (Code::OTHER, format!("a call into the JVM failed: {message}")),
+            Failure::NoMemory(message) => (Code::OTHER, (*message).to_owned()),
         };
         let (path, offset) = match &self {
             Failure::Engine(error) => place(error),
@@ -112,7 +121,12 @@ impl From<Panicked> for Failure {
 impl From<jni::errors::Error> for Failure {
     #[cold]
     fn from(error: jni::errors::Error) -> Failure {
-        Failure::Jvm(error.to_string())
+        match error {
+            jni::errors::Error::JniCall(JniError::NoMemory) => {
+                Failure::NoMemory("the Java heap has no room for the result of a call of BraidDB")
+            }
+            error => Failure::Jvm(error.to_string()),
+        }
     }
 }
 

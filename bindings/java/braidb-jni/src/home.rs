@@ -2,7 +2,7 @@
 
 use crate::failure::Result;
 use crate::handles;
-use braidb::{ColumnFamily, Durability};
+use braidb::{ColumnFamily, Durability, Error};
 use braidb_bindings::opened::Opened;
 use jni::sys::jlong;
 use std::sync::Arc;
@@ -30,6 +30,14 @@ impl Home {
         let home: &Home = handles::lent(handle);
         home.opened.check()?;
         Ok(home)
+    }
+
+    /// Fails if the family belongs to another database than a snapshot or staged writes.
+    pub fn check_of(&self, opened: &Arc<Opened>) -> Result<()> {
+        match Arc::ptr_eq(&self.opened, opened) {
+            true => Ok(()),
+            false => Err(Error::ForeignFamily { name: self.family.name().to_owned() }.into()),
+        }
     }
 
     /// Sets a key, or deletes it if there is no value.

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `guard` | what stands around each native method |
 //! | `failure` | errors as exceptions |
+//! | `start` | the first call: the version, and the exception for times of need |
 //! | `bytes` | arrays of bytes as arguments and results, and ranges of keys |
 //! | `handles` | objects of Rust that objects of Java own |
 //! | `home` | a database or one of its families |
@@ -33,3 +34,4 @@ mod page;
 mod scan;
 mod snapshot;
 mod staged;
+mod start;

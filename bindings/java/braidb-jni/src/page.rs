@@ -14,6 +14,7 @@ use jni::Env;
 use jni::objects::JByteArray;
 use jni::sys::jint;
 use std::cell::RefCell;
+use std::ops::Range;
 
 /// Bytes in front of a key.
 const HEAD_BYTES: usize = 8;
@@ -30,6 +31,8 @@ thread_local! {
 pub struct Page<'a> {
     bytes: &'a mut Vec<u8>,
     room: usize,
+    /// Where the key of the last entry lies.
+    last: Option<Range<usize>>,
 }
 
 /// What became of an entry.
@@ -56,6 +59,11 @@ impl Page<'_> {
         self.bytes.is_empty()
     }
 
+    /// The key of the last entry.
+    pub fn last_key(&self) -> Option<&[u8]> {
+        self.last.clone().map(|range| &self.bytes[range])
+    }
+
     /// Adds an entry, if there is room.
     #[inline]
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Pushed {
@@ -65,7 +73,9 @@ impl Page<'_> {
         }
         self.bytes.extend_from_slice(&(key.len() as u32).to_le_bytes());
         self.bytes.extend_from_slice(&(value.len() as u32).to_le_bytes());
+        let start = self.bytes.len();
         self.bytes.extend_from_slice(key);
+        self.last = Some(start..self.bytes.len());
         self.bytes.extend_from_slice(value);
         Pushed::Taken
     }
@@ -82,7 +92,7 @@ pub fn fill(
     MEMORY.with_borrow_mut(|memory| {
         memory.clear();
         memory.reserve_exact(room.min(KEPT_BYTES));
-        let filled = fill(&mut Page { bytes: memory, room })?;
+        let filled = fill(&mut Page { bytes: memory, room, last: None })?;
         let used = match filled {
             Filled::Done => {
                 bytes::fill(env, buffer, memory)?;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// What a Java snapshot owns.
 #[derive(Debug)]
 pub struct Snapshot {
-    opened: Arc<Opened>,
+    pub opened: Arc<Opened>,
     pub snapshot: braidb::Snapshot,
 }
 

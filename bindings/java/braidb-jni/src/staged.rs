@@ -11,10 +11,13 @@ use jni::objects::JByteArray;
 use jni::sys::{jboolean, jint, jlong};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// What a Java overlay or transaction owns. Scans share it.
+/// What a staged write takes in memory besides its bytes in the log, about: 130 bytes.
+const BYTES_OF_A_WRITE: jlong = 130;
+
+/// What a Java overlay or transaction owns. Scans of a transaction share it.
 #[derive(Debug)]
 pub struct Staged {
-    opened: Arc<Opened>,
+    pub opened: Arc<Opened>,
     pub writes: Writes,
 }
 
@@ -90,6 +93,14 @@ impl Staged {
         }
     }
 
+    /// The native memory of all staged writes, about. -1 for a transaction, which does not tell.
+    fn held_bytes(&self) -> jlong {
+        match &self.writes {
+            Writes::Overlay(overlay) => overlay.bytes() as jlong + BYTES_OF_A_WRITE * overlay.len() as jlong,
+            Writes::Transaction(_) => -1,
+        }
+    }
+
     /// The overlay. Java asks for it in methods of the class `Overlay` alone.
     fn overlay(&self) -> Result<&Overlay> {
         match &self.writes {
@@ -135,6 +146,11 @@ native! {
 
 native! {
     fn Java_io_github_braidb_Native_freeStaged<'local>(_env, staged: jlong) -> () {
+        let writes = &handles::lent::<Arc<Staged>>(staged).writes;
+        if let Writes::Transaction(transaction) = writes {
+            // A scan that is still open holds the transaction's place, and must not keep old versions of the database.
+            drop(end(transaction));
+        }
         handles::free::<Arc<Staged>>(staged);
         Ok(())
     }
@@ -168,29 +184,33 @@ native! {
 }
 
 native! {
+    /// Stages a put. Returns the native memory of all staged writes, or -1 for a transaction, which does not tell.
     fn Java_io_github_braidb_Native_stagedPut<'local>(
         env,
         staged: jlong,
         home: jlong,
         key: JByteArray<'local>,
         value: JByteArray<'local>,
-    ) -> () {
+    ) -> jlong {
         let staged = Staged::lent(staged)?;
-        let (key, value) = (bytes::take(env, &key)?, bytes::take(env, &value)?);
-        staged.put(&Home::lent(home)?.family, &key, &value)
+        let (key, value) = (bytes::take_key(env, &key)?, bytes::take_value(env, &value)?);
+        staged.put(&Home::lent(home)?.family, &key, &value)?;
+        Ok(staged.held_bytes())
     }
 }
 
 native! {
+    /// Stages a delete. Returns what `stagedPut` returns.
     fn Java_io_github_braidb_Native_stagedDelete<'local>(
         env,
         staged: jlong,
         home: jlong,
         key: JByteArray<'local>,
-    ) -> () {
+    ) -> jlong {
         let staged = Staged::lent(staged)?;
-        let key = bytes::take(env, &key)?;
-        staged.delete(&Home::lent(home)?.family, &key)
+        let key = bytes::take_key(env, &key)?;
+        staged.delete(&Home::lent(home)?.family, &key)?;
+        Ok(staged.held_bytes())
     }
 }
 

@@ -10,8 +10,9 @@
 
 use std::collections::BTreeSet;
 use std::env;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -221,7 +222,16 @@ tests! {
 }
 
 /// The classes of tests that a function of their own runs.
-const OTHER_CLASSES: [&str; 4] = ["LeaksTest", "PanicTest", "LoaderTest", "MissingLibraryTest"];
+const OTHER_CLASSES: [&str; 8] = [
+    "FullHeapTest",
+    "LeaksTest",
+    "PanicTest",
+    "ScanPanicTest",
+    "SpareTest",
+    "LoaderTest",
+    "MissingLibraryTest",
+    "RefusedLibraryTest",
+];
 
 #[test]
 fn leaks() {
@@ -236,12 +246,65 @@ fn leaks() {
 }
 
 #[test]
+fn full_heaps() {
+    if is_here("full_heaps") {
+        let mut java = java("FullHeapTest");
+        // The JVM takes the last limit on its command line.
+        java.arg("-Xmx24m");
+        passes(with_library(java), "FullHeapTest");
+    }
+}
+
+#[test]
 fn panics() {
-    // Only builds with debug assertions plant panics.
-    if cfg!(debug_assertions) && is_here("panics") {
-        let mut java = java("PanicTest");
-        java.env("BRAIDB_C_PANIC", "Java_io_github_braidb_Native_get");
-        passes(with_library(java), "PanicTest");
+    if !cfg!(debug_assertions) {
+        return leave_out("panics", "only a build with debug assertions plants panics");
+    }
+    if !is_here("panics") {
+        return;
+    }
+    for (class, function) in [("PanicTest", "get"), ("ScanPanicTest", "scanFill"), ("SpareTest", "throw")] {
+        let mut java = java(class);
+        java.env("BRAIDB_C_PANIC", format!("Java_io_github_braidb_Native_{function}"));
+        passes(with_library(java), class);
+    }
+}
+
+/// A directory with the classes of the source `file`, in which `to` stands in the place of `from`.
+fn altered(file: &str, from: &str, to: &str) -> PathBuf {
+    let (written, classes) = (room(&format!("altered-{file}")), room(&format!("altered-{file}-classes")));
+    let text = read(&main_sources().join(file));
+    assert!(text.contains(from), "{file} has no {from}");
+    write(&written.join(file), &text.replace(from, to));
+    let mut javac = Command::new(program("javac"));
+    javac.args(["-proc:none", "-encoding", "UTF-8", "--release", &OLDEST.to_string(), "-d"]);
+    run(javac.arg(&classes).arg("-cp").arg(compiled()).arg(written.join(file)));
+    classes
+}
+
+#[test]
+fn classes_that_do_not_fit_the_library_are_refused() {
+    if !is_here("classes_that_do_not_fit_the_library_are_refused") {
+        return;
+    }
+    let version = format!("\"{}\"", env!("CARGO_PKG_VERSION"));
+    for (file, from, to, says) in [
+        ("Native.java", "void raise(", "void stripped(", "lacks its method raise"),
+        ("NativeLibrary.java", version.as_str(), "\"0.0.0\"", "and the jar braidb has 0.0.0"),
+    ] {
+        let classes = format!("{}:{}", altered(file, from, to).display(), compiled().display());
+        let mut java = java(&format!("RefusedLibraryTest-{file}"));
+        java.arg(format!("-Dbraidb.library.path={}", library().display()));
+        java.arg(format!("-Dbraidb.test.says={says}")).args(["-cp", &classes]);
+        passes(java, "RefusedLibraryTest");
+    }
+}
+
+#[test]
+fn poms_have_the_version_of_the_library() {
+    for pom in ["pom.xml", "braidb/pom.xml", "braidb-native-linux-x86_64/pom.xml", "bench/pom.xml"] {
+        let version = format!("<version>{}-SNAPSHOT</version>", env!("CARGO_PKG_VERSION"));
+        assert!(read(&bindings().join(pom)).contains(&version), "{pom} has no {version}");
     }
 }
 
@@ -257,26 +320,73 @@ fn bundled() -> String {
 
 #[test]
 fn libraries_come_out_of_jars() {
-    if !is_here("libraries_come_out_of_jars") || !cfg!(target_arch = "x86_64") {
+    if !cfg!(target_arch = "x86_64") {
+        return leave_out("libraries_come_out_of_jars", "there is no jar with a library for this machine");
+    }
+    if !is_here("libraries_come_out_of_jars") {
         return;
     }
     let class_path = bundled();
-    let (extracted, cache) = (room("extracted"), room("cache"));
-    // No user makes directories in /proc, so the second JVM falls back to the cache.
-    for (name, tmpdir, found) in [
-        ("first", extracted.as_path(), &extracted),
-        ("again", &extracted, &extracted),
-        ("fallback", Path::new("/proc"), &cache),
+    let (extracted, cache, second) = (room("extracted"), room("cache"), room("second-cache"));
+    // No user makes directories in /proc, so the third JVM falls back to the cache. So does the fourth one, where others may write.
+    for (name, tmpdir, found, cache) in [
+        ("first", extracted.as_path(), &extracted, &cache),
+        ("again", &extracted, &extracted, &cache),
+        ("fallback", Path::new("/proc"), &cache, &cache),
+        ("open", &extracted, &second, &second),
     ] {
+        if name == "open" {
+            for dir in extracted.read_dir().expect("it can be read") {
+                let dir = dir.expect("it can be read").path();
+                fs::set_permissions(dir, Permissions::from_mode(0o777)).expect("the owner may do so");
+            }
+        }
         let mut java = java(&format!("LoaderTest-{name}"));
         java.arg(format!("-Djava.io.tmpdir={}", tmpdir.display()));
         java.arg(format!("-Dbraidb.test.extracted={}", found.display()));
-        java.env("XDG_CACHE_HOME", &cache).args(["-cp", &class_path]);
+        java.env("XDG_CACHE_HOME", cache).args(["-cp", &class_path]);
         passes(java, "LoaderTest");
     }
     let mut java = java("MissingLibraryTest");
     java.arg("-cp").arg(compiled());
     passes(java, "MissingLibraryTest");
+}
+
+/// The name that a pom gives to the module of its jar.
+fn module_of(pom: &str) -> String {
+    let text = read(&bindings().join(pom).join("pom.xml"));
+    let name = text.split("<Automatic-Module-Name>").nth(1).and_then(|rest| rest.split('<').next());
+    name.unwrap_or_else(|| panic!("{pom}/pom.xml names no module")).to_owned()
+}
+
+#[test]
+fn jars_work_on_the_module_path() {
+    if !cfg!(target_arch = "x86_64") {
+        return leave_out("jars_work_on_the_module_path", "there is no jar with a library for this machine");
+    }
+    if !is_here("jars_work_on_the_module_path") {
+        return;
+    }
+    let resources = room("module-resources");
+    let dir = resources.join("META-INF/native").join(PLATFORM);
+    fs::create_dir_all(&dir).expect("a directory can be made");
+    fs::copy(library(), dir.join(library().file_name().expect("a file has a name")))
+        .expect("it can be copied");
+    let jars = room("modules");
+    let modules =
+        [("braidb", compiled().to_owned(), "io"), ("braidb-native-linux-x86_64", resources, "META-INF")];
+    for (name, content, top) in &modules {
+        let manifest = jars.join("manifest");
+        write(&manifest, &format!("Automatic-Module-Name: {}\n", module_of(name)));
+        let mut jar = Command::new(program("jar"));
+        jar.args(["--create", "--no-compress", "--file"]).arg(jars.join(format!("{name}.jar")));
+        run(jar.arg("--manifest").arg(&manifest).arg("-C").arg(content).arg(top));
+    }
+    let mut java = java("EntriesTest-modules");
+    java.arg(format!("-Djava.io.tmpdir={}", room("module-extracted").display()));
+    java.arg("-p").arg(&jars).args(["-m", &format!("{}/io.github.braidb.Runner", module_of("braidb"))]);
+    let said = run(java.arg("EntriesTest"));
+    assert!(said.contains("OK "), "{said}");
 }
 
 #[test]
@@ -305,27 +415,55 @@ fn every_class_of_tests_is_run() {
     assert_eq!(found, run);
 }
 
-/// The methods of a text: after each `head`, the name up to the next bracket and the number of arguments.
-fn methods(text: &str, head: &str, ends: [char; 2], hidden: usize) -> BTreeSet<(String, usize)> {
-    let methods = text.split(head).skip(1).map(|rest| {
-        let (name, rest) = rest.split_once(ends[0]).expect("a method has arguments");
-        let name =
-            name.split(['<', ' ']).next_back().filter(|name| !name.ends_with('>')).or(name.split('<').next());
-        let arguments = rest.split_once(ends[1]).expect("the arguments end").0;
-        let count = arguments.split(',').filter(|argument| !argument.trim().is_empty()).count();
-        (name.expect("split gives one part").to_owned(), count - hidden)
+/// The native methods of Native.java: name, types of the arguments, and type of the result.
+fn declared(text: &str) -> BTreeSet<(String, Vec<String>, String)> {
+    let methods = text.split("static native ").skip(1).map(|rest| {
+        let (head, rest) = rest.split_once('(').expect("a method has arguments");
+        let (result, name) = head.split_once(' ').expect("a method has a type");
+        let arguments = rest.split_once(')').expect("the arguments end").0;
+        let types = arguments.split(',').filter_map(|argument| argument.split_whitespace().next());
+        (name.to_owned(), types.map(str::to_owned).collect(), result.to_owned())
     });
     methods.collect()
 }
 
+/// The native methods of the sources in Rust, with the types of Java.
+fn defined(text: &str) -> BTreeSet<(String, Vec<String>, String)> {
+    let methods = text.split("fn Java_io_github_braidb_Native_").skip(1).map(|rest| {
+        let (name, rest) = rest.split_once('<').expect("a method has a lifetime");
+        let (arguments, rest) =
+            rest.split_once('(').and_then(|(_, rest)| rest.split_once(')')).expect("they end");
+        let result = rest.trim_start_matches(" -> ").split_once(" {").expect("a method has a body").0;
+        // The environment has no type.
+        let types =
+            arguments.split(',').filter_map(|argument| Some(in_java(argument.split_once(':')?.1.trim())));
+        (name.to_owned(), types.collect(), in_java(result))
+    });
+    methods.collect()
+}
+
+/// The type of Java for a type of the crate `jni`.
+fn in_java(rust: &str) -> String {
+    let java = match rust.trim_end_matches("<'local>") {
+        "jlong" => "long",
+        "jint" => "int",
+        "jboolean" => "boolean",
+        "()" => "void",
+        "JByteArray" => "byte[]",
+        "JLongArray" => "long[]",
+        "JThrowable" => "Throwable",
+        other => panic!("no native method takes or returns {other}"),
+    };
+    java.to_owned()
+}
+
 #[test]
 fn native_methods_are_declared_as_they_are_defined() {
-    let declared = methods(&read(&main_sources().join("Native.java")), "static native ", ['(', ')'], 0);
+    let declared = declared(&read(&main_sources().join("Native.java")));
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let files = src.read_dir().expect("there are sources").map(|entry| entry.expect("it can be read").path());
     let text: String = files.map(|path| read(&path)).collect();
-    // Each has the environment in front of its arguments.
-    let defined = methods(&text, "fn Java_io_github_braidb_Native_", ['(', ')'], 1);
+    let defined = defined(&text);
     assert!(defined.len() > 40, "{defined:?}");
     assert_eq!(declared, defined, "declared in Native.java (left) and defined in Rust (right)");
 }

@@ -20,10 +20,10 @@ import java.util.function.Function;
  * }
  * }</pre>
  *
- * <p>Any threads may use a database. A directory is open once at a time to write, or many times to read. A close may happen at any time: calls
- * of other threads end, or throw {@link BraidException} with the code {@code CLOSED}. A database that was not closed is closed when the
- * collector finds it and all its cursors, snapshots and overlays unreachable. One that is open when the JVM exits is as after a kill: with
- * {@link Durability#BUFFER} nothing is lost, and the next open replays the log.
+ * <p>Any threads may use a database. A directory is open once at a time to write, or many times to read. A close may happen at any time:
+ * calls of other threads end, or throw {@link BraidException} with the code {@code CLOSED}. A database that was not closed is closed when
+ * the collector finds it unreachable, and all its families, cursors, scans, snapshots, overlays and transactions. One that is open when
+ * the JVM exits is as after a kill: with {@link Durability#BUFFER} nothing is lost, and the next open replays the log.
  *
  * <p>Calls wait for the disk where they have to, and hold no lock of the JVM meanwhile. A virtual thread holds its carrier during a call.
  */
@@ -40,9 +40,11 @@ public final class BraidDb implements AutoCloseable {
     private final Path path;
     private final Family defaultFamily;
 
-    private BraidDb(Path path, long home) {
+    private BraidDb(Path path, Options options, boolean isReadOnly) {
         this.path = path;
-        defaultFamily = new Family("default", home);
+        byte[] bytes = Packed.path(path);
+        byte[] packed = options.packed();
+        defaultFamily = new Family("default", () -> Native.open(bytes, packed, isReadOnly));
     }
 
     /**
@@ -50,7 +52,8 @@ public final class BraidDb implements AutoCloseable {
      *
      * @param path the directory
      * @return the database
-     * @throws BraidException {@code LOCKED}: it is open already; {@code NOT_A_DATABASE}, {@code UNSUPPORTED}, {@code CORRUPTION}, {@code IO}
+     * @throws BraidException {@code INVALID}: the path is of another file system than the default one, or is not valid in the locale;
+     *     {@code LOCKED}: it is open already; {@code NOT_A_DATABASE}, {@code UNSUPPORTED}, {@code CORRUPTION}, {@code IO}
      */
     public static BraidDb open(Path path) {
         return open(path, new Options());
@@ -66,7 +69,7 @@ public final class BraidDb implements AutoCloseable {
      *     demand is not so; {@code TIER}: a slow tier cannot be used
      */
     public static BraidDb open(Path path, Options options) {
-        return new BraidDb(path, Native.open(Packed.utf8(path.toString()), options.packed(), false));
+        return new BraidDb(path, options, false);
     }
 
     /**
@@ -78,7 +81,7 @@ public final class BraidDb implements AutoCloseable {
      * @throws BraidException as {@link #open(Path, Options)}
      */
     public static BraidDb openReadOnly(Path path, Options options) {
-        return new BraidDb(path, Native.open(Packed.utf8(path.toString()), options.packed(), true));
+        return new BraidDb(path, options, true);
     }
 
     /**
@@ -90,7 +93,7 @@ public final class BraidDb implements AutoCloseable {
      * @throws BraidException {@code IO}: a file could not be read; {@code MISSING}, {@code LOCKED}
      */
     public static String verify(Path path, Options options) {
-        return Packed.text(Native.verifyPath(Packed.utf8(path.toString()), options.packed()));
+        return Packed.text(Native.verifyPath(Packed.path(path), options.packed()));
     }
 
     /**
@@ -100,7 +103,7 @@ public final class BraidDb implements AutoCloseable {
      * @throws BraidException {@code LOCKED}, {@code NOT_A_DATABASE}, {@code MISSING}, {@code IO}
      */
     public static void destroy(Path path) {
-        Native.destroy(Packed.utf8(path.toString()));
+        Native.destroy(Packed.path(path));
     }
 
     /**
@@ -148,7 +151,7 @@ public final class BraidDb implements AutoCloseable {
      * @throws BraidException {@code INVALID}: the name; else as {@link #put(byte[], byte[])}
      */
     public Family family(String name) {
-        return on(home -> new Family(name, Native.family(home, Packed.utf8(name), true)));
+        return on(home -> new Family(name, () -> Native.family(home, Packed.utf8(name), true)));
     }
 
     /**
@@ -159,7 +162,7 @@ public final class BraidDb implements AutoCloseable {
      * @throws BraidException {@code MISSING_FAMILY}: there is none; {@code CLOSED}
      */
     public Family existingFamily(String name) {
-        return on(home -> new Family(name, Native.family(home, Packed.utf8(name), false)));
+        return on(home -> new Family(name, () -> Native.family(home, Packed.utf8(name), false)));
     }
 
     /**
@@ -298,7 +301,7 @@ public final class BraidDb implements AutoCloseable {
      * @throws BraidException {@code CLOSED}
      */
     public Snapshot snapshot() {
-        return on(home -> new Snapshot(defaultFamily, Native.snapshot(home)));
+        return on(home -> new Snapshot(defaultFamily, () -> Native.snapshot(home)));
     }
 
     /**
@@ -308,7 +311,7 @@ public final class BraidDb implements AutoCloseable {
      * @throws BraidException {@code CLOSED}
      */
     public Overlay overlay() {
-        return on(home -> new Overlay(defaultFamily, Native.overlay(home)));
+        return on(home -> new Overlay(defaultFamily, () -> Native.overlay(home)));
     }
 
     /**
@@ -318,7 +321,7 @@ public final class BraidDb implements AutoCloseable {
      * @throws BraidException {@code CLOSED}
      */
     public Transaction transaction() {
-        return on(home -> new Transaction(defaultFamily, Native.transaction(home)));
+        return on(home -> new Transaction(defaultFamily, () -> Native.transaction(home)));
     }
 
     /**
@@ -423,7 +426,7 @@ public final class BraidDb implements AutoCloseable {
      * @throws BraidException {@code EXISTS}, {@code NOT_A_DATABASE}: the directory is in use; else as {@link #flush}
      */
     public Checkpoint checkpoint(Path dir) {
-        long[] numbers = on(home -> Native.checkpoint(home, Packed.utf8(dir.toString())));
+        long[] numbers = on(home -> Native.checkpoint(home, Packed.path(dir)));
         return new Checkpoint(numbers[0], numbers[1], numbers[2]);
     }
 
@@ -434,7 +437,7 @@ public final class BraidDb implements AutoCloseable {
      * @throws BraidException {@code CLOSED}
      */
     public Stats stats() {
-        return on(home -> new Stats(Packed.text(Native.figures(home)), Packed.text(Native.statistics(home))));
+        return on(home -> new Stats(Packed.text(Native.statistics(home))));
     }
 
     /**
@@ -449,6 +452,9 @@ public final class BraidDb implements AutoCloseable {
 
     /**
      * Makes all writes durable, stops background work, and frees the directory, whatever objects there are. A second close does nothing.
+     *
+     * <p>The native memory of the block cache and of memtables is given back when the collector finds this object and all objects of the
+     * database unreachable.
      *
      * @throws BraidException the error that kept writes from being made durable; the database is closed even then
      */

@@ -2,6 +2,7 @@ package io.github.braidb;
 
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
+import java.util.function.LongSupplier;
 
 /**
  * A place among the entries of a range at one moment, which moves both ways.
@@ -42,8 +43,8 @@ public final class Cursor implements Entries {
     private final Page page = new Page();
     private Place place = Place.NEW;
 
-    Cursor(long pointer) {
-        handle = Handle.of(this, pointer, Native::freeCursor, BYTES, "the cursor was closed; make another one");
+    Cursor(LongSupplier make) {
+        handle = Handle.of(this, make, Native::freeCursor, BYTES, "the cursor was closed; make another one");
     }
 
     /**
@@ -126,12 +127,12 @@ public final class Cursor implements Entries {
 
     @Override
     public byte[] key() {
-        return page.key();
+        return open().key();
     }
 
     @Override
     public byte[] value() {
-        return page.value();
+        return open().value();
     }
 
     /**
@@ -141,7 +142,7 @@ public final class Cursor implements Entries {
      * @throws IllegalStateException if the cursor stands on no entry
      */
     public ByteBuffer keyBuffer() {
-        return page.keyBuffer();
+        return open().keyBuffer();
     }
 
     /**
@@ -151,13 +152,20 @@ public final class Cursor implements Entries {
      * @throws IllegalStateException if the cursor stands on no entry
      */
     public ByteBuffer valueBuffer() {
-        return page.valueBuffer();
+        return open().valueBuffer();
     }
 
     @Override
     public void close() {
-        page.clear();
         handle.close();
+    }
+
+    /** The page, unless the cursor was closed. A close leaves the page alone, since another thread may read it. */
+    private Page open() {
+        if (handle.isClosed()) {
+            throw new IllegalStateException("the cursor was closed, so it stands on no entry; make another one");
+        }
+        return page;
     }
 
     private void check() {

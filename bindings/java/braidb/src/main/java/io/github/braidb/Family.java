@@ -2,18 +2,25 @@ package io.github.braidb;
 
 import java.lang.ref.Reference;
 import java.util.List;
+import java.util.function.LongSupplier;
 
 /**
  * A column family: one of several sorted maps that share the log, the memory and the batches of a database.
  *
- * <p>Any threads may use it. It needs no close, and does not keep the database from being closed.
+ * <p>Any threads may use it. It needs no close, and does not keep {@link BraidDb#close} from closing the database. While it is reachable, the
+ * collector does not close a database that was leaked.
  */
 public final class Family {
     /** Frees a home once its family is unreachable. */
-    private record FreeHome(long home) implements Runnable {
+    private static final class FreeHome implements Runnable {
+        /** 0 until the home is made. */
+        private volatile long home;
+
         @Override
         public void run() {
-            Native.freeHome(home);
+            if (home != 0) {
+                Native.freeHome(home);
+            }
         }
     }
 
@@ -22,10 +29,14 @@ public final class Family {
     /** The native part. It stays until this object is unreachable, so a close of the database cannot race a call. */
     private final long home;
 
-    Family(String name, long home) {
+    /** A family with the home that {@code make} makes. It is made when all is ready to free it, so an error on the way leaks nothing. */
+    Family(String name, LongSupplier make) {
         this.name = name;
-        this.home = home;
-        Reaper.register(this, new FreeHome(home));
+        FreeHome free = new FreeHome();
+        Reaper.registerSlow(this, free);
+        free.home = make.getAsLong();
+        home = free.home;
+        Reference.reachabilityFence(this);
     }
 
     /** The native part, for a call during which this object stays reachable. */
@@ -167,7 +178,8 @@ public final class Family {
      */
     public Cursor cursor(Range range) {
         try {
-            return new Cursor(Native.cursor(home, 0, range.packed()));
+            byte[] packed = range.packed();
+            return new Cursor(() -> Native.cursor(home, 0, packed));
         } finally {
             Reference.reachabilityFence(this);
         }

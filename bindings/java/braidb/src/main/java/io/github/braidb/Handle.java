@@ -2,8 +2,10 @@ package io.github.braidb;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.lang.ref.Reference;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.LongConsumer;
+import java.util.function.LongSupplier;
 
 /**
  * A native object that a Java object owns. It is freed once: at the close of its owner, or when the collector finds the owner unreachable.
@@ -29,32 +31,43 @@ final class Handle implements Runnable {
     /** The number of calls under way, and {@link #CLOSED}. */
     private volatile int uses;
 
-    private final long pointer;
+    /** 0 until the native object is made. */
+    private long pointer;
+
     private final LongConsumer free;
     private final String closed;
     private final long firstBytes;
     private final AtomicLong bytes;
     private Reaper.Entry entry;
 
-    private Handle(long pointer, LongConsumer free, long bytes, String closed) {
-        this.pointer = pointer;
+    private Handle(LongConsumer free, long bytes, String closed) {
         this.free = free;
         this.closed = closed;
         this.firstBytes = bytes;
-        this.bytes = new AtomicLong(bytes);
+        this.bytes = new AtomicLong();
     }
 
     /**
-     * A native object for {@code owner}.
+     * A native object for {@code owner}. It is made when all is ready to free it, so an error on the way leaks nothing.
      *
+     * @param make makes the native object
      * @param free a method of {@link Native}, which must not refer to the owner
      * @param bytes the native memory of the object in bytes, about
      * @param closed what a call after the close says
      */
-    static Handle of(Object owner, long pointer, LongConsumer free, long bytes, String closed) {
-        Handle handle = new Handle(pointer, free, bytes, closed);
+    static Handle of(Object owner, LongSupplier make, LongConsumer free, long bytes, String closed) {
+        Handle handle = new Handle(free, bytes, closed);
         handle.entry = Reaper.register(owner, handle);
+        try {
+            handle.pointer = make.getAsLong();
+        } finally {
+            if (handle.pointer == 0) {
+                handle.entry.free();
+            }
+        }
+        handle.bytes.set(bytes);
         NativeMemory.add(bytes);
+        Reference.reachabilityFence(owner);
         return handle;
     }
 
@@ -97,7 +110,12 @@ final class Handle implements Runnable {
     /** Counts more native memory of the object. The caller has acquired the handle. */
     void grow(long more) {
         bytes.addAndGet(more);
-        NativeMemory.add(more);
+        NativeMemory.count(more);
+    }
+
+    /** Counts the native memory beyond that of a new object. The caller has acquired the handle. */
+    void setGrown(long grown) {
+        NativeMemory.count(firstBytes + grown - bytes.getAndSet(firstBytes + grown));
     }
 
     /** Counts the native memory of a new object. The caller has acquired the handle. */
@@ -107,6 +125,8 @@ final class Handle implements Runnable {
 
     private void free() {
         NativeMemory.remove(bytes.getAndSet(0));
-        free.accept(pointer);
+        if (pointer != 0) {
+            free.accept(pointer);
+        }
     }
 }

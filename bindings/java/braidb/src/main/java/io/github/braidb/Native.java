@@ -7,7 +7,11 @@ package io.github.braidb;
  */
 final class Native {
     static {
+        // A thread that cannot be started fails here, before there is a native object that it is to free.
+        Reaper.begin();
         NativeLibrary.load();
+        NativeLibrary.check(Packed.text(start(new OutOfMemoryError(
+                "BraidDB could not make the exception for an error, for want of heap; the call has failed"))));
     }
 
     private Native() {}
@@ -17,6 +21,13 @@ final class Native {
         String where = path == null ? null : Packed.text(path);
         throw new BraidException(BraidException.Code.valueOf(Packed.text(code)), Packed.text(message), where, offset);
     }
+
+    /**
+     * Comes before all other calls, and returns the version of the library.
+     *
+     * @param spare what the native library throws where it cannot make another exception
+     */
+    private static native byte[] start(Throwable spare);
 
     static native long open(byte[] path, byte[] options, boolean isReadOnly);
 
@@ -66,8 +77,6 @@ final class Native {
 
     static native byte[] statistics(long home);
 
-    static native byte[] figures(long home);
-
     static native byte[] verify(long home);
 
     static native long cursor(long home, long snapshot, byte[] range);
@@ -96,9 +105,9 @@ final class Native {
 
     static native boolean stagedContains(long staged, long home, byte[] key);
 
-    static native void stagedPut(long staged, long home, byte[] key, byte[] value);
+    static native long stagedPut(long staged, long home, byte[] key, byte[] value);
 
-    static native void stagedDelete(long staged, long home, byte[] key);
+    static native long stagedDelete(long staged, long home, byte[] key);
 
     static native void stagedCommit(long staged, int durability);
 
@@ -110,7 +119,7 @@ final class Native {
 
     static native long scan(long staged, long home, byte[] range, boolean isBackward);
 
-    static native int scanFill(long scan, byte[] buffer, int room);
+    static native int scanFill(long scan, byte[] key, byte[] buffer, int room);
 
     static native void freeScan(long scan);
 }

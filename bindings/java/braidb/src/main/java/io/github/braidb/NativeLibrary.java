@@ -28,6 +28,9 @@ import java.util.Set;
 final class NativeLibrary {
     private static final String PROPERTY = "braidb.library.path";
 
+    /** The version of the package, which is the one of the library too. */
+    private static final String VERSION = "0.1.0";
+
     /** Only the owner writes the directory, so no other user can put a library there. */
     private static final Set<PosixFilePermission> OWNER_ALONE = PosixFilePermissions.fromString("rwx------");
 
@@ -47,6 +50,15 @@ final class NativeLibrary {
         loadExtracted(bundled(platform, System.mapLibraryName("braidb_jni")), platform);
     }
 
+    /** Refuses a library that another version of the package has. */
+    static void check(String version) {
+        if (!version.equals(VERSION)) {
+            throw new UnsatisfiedLinkError(
+                    "the native library of BraidDB has the version " + version + ", and the jar braidb has " + VERSION
+                            + "; use one version for both, also in -D" + PROPERTY);
+        }
+    }
+
     /** The name of the platform in the names of jars: {@code linux-x86_64}. */
     private static String platform() {
         String system = System.getProperty("os.name").toLowerCase(Locale.ROOT).split(" ")[0];
@@ -56,11 +68,12 @@ final class NativeLibrary {
 
     /** The library in the jar for the platform. */
     private static byte[] bundled(String platform, String name) {
-        String resource = "/META-INF/native/" + platform + "/" + name;
-        try (InputStream stream = NativeLibrary.class.getResourceAsStream(resource)) {
+        String resource = "META-INF/native/" + platform + "/" + name;
+        // The class loader looks into all jars, and a class of a named module into its own alone.
+        try (InputStream stream = NativeLibrary.class.getClassLoader().getResourceAsStream(resource)) {
             if (stream == null) {
                 throw new UnsatisfiedLinkError(
-                        "BraidDB has no native library for " + platform + " on the class path: there is no " + resource
+                        "BraidDB has no native library for " + platform + " on the class path or module path: there is no " + resource
                                 + "; add the jar braidb-native-" + platform + ", or build the crate braidb-jni and name"
                                 + " its library by -D" + PROPERTY + "=FILE");
             }
@@ -80,6 +93,7 @@ final class NativeLibrary {
                 System.load(extract(library, dir).toString());
                 return;
             } catch (IOException | UnsatisfiedLinkError error) {
+                checkLoader(error);
                 refusals.add(dir + ": " + error);
             }
         }
@@ -88,10 +102,25 @@ final class NativeLibrary {
                         + " -Djava.io.tmpdir=DIR, or the library by -D" + PROPERTY + "=FILE: " + String.join("; ", refusals));
     }
 
+    /** Throws if another class loader has loaded the library: a copy elsewhere would be a second engine in this process. */
+    private static void checkLoader(Throwable error) {
+        if (String.valueOf(error.getMessage()).contains("already loaded in another classloader")) {
+            throw new UnsatisfiedLinkError(
+                    "another class loader of this JVM has loaded BraidDB, and a JVM loads a native library once; put the jars of BraidDB"
+                            + " where a common parent of the class loaders finds them: " + error.getMessage());
+        }
+    }
+
     private static List<Path> parents() {
-        List<Path> parents = new ArrayList<>(List.of(Path.of(System.getProperty("java.io.tmpdir"))));
+        List<Path> parents = new ArrayList<>(List.of(Path.of(System.getProperty("java.io.tmpdir")).toAbsolutePath()));
         String cache = System.getenv("XDG_CACHE_HOME");
-        parents.add(cache != null ? Path.of(cache) : Path.of(System.getProperty("user.home"), ".cache"));
+        Path home = Path.of(System.getProperty("user.home"));
+        // The specification of XDG has programs ignore relative paths, and Java has "?" where a user has no home.
+        if (cache != null && Path.of(cache).isAbsolute()) {
+            parents.add(Path.of(cache));
+        } else if (home.isAbsolute()) {
+            parents.add(home.resolve(".cache"));
+        }
         return parents;
     }
 

@@ -4,6 +4,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
 
 /**
  * Counts the native memory behind Java objects, and prompts the garbage collector when there is too much.
@@ -24,10 +25,22 @@ final class NativeMemory {
     /** A pause between two looks for unreachable objects: 1 ms. */
     private static final long PAUSE_NANOS = 1_000_000;
 
+    /** How long the limit stays up after a prompt that found too little: 10 s, so that objects in use cost few collections. */
+    private static final long QUIET_NANOS = 10_000_000_000L;
+
     private static final AtomicLong HELD = new AtomicLong();
+
+    /** A thread that finds another one prompting goes on. */
+    private static final ReentrantLock PROMPTING = new ReentrantLock();
 
     /** The collector is prompted above this number of bytes. Above the bound while objects in use alone take more than the bound. */
     private static volatile long limit = BOUND;
+
+    /** Until then the limit is not lowered. */
+    private static volatile long quietUntil = System.nanoTime();
+
+    /** A collection handed over nothing in time, so explicit collections are off, and no thread waits for one again. */
+    private static volatile boolean isDeaf;
 
     private NativeMemory() {}
 
@@ -36,28 +49,49 @@ final class NativeMemory {
         return HELD.get();
     }
 
-    /** Counts bytes that an object is about to hold. Waits for the collector if there are too many. */
+    /** Counts bytes that a new object holds. Waits for the collector if there are too many. */
     static void add(long bytes) {
         if (HELD.addAndGet(bytes) > limit) {
             prompt();
         }
     }
 
-    /** Counts bytes that are held no more. */
+    /** Counts bytes that an object in use holds besides. They prompt no collection, since it would not free them. */
+    static void count(long bytes) {
+        HELD.addAndGet(bytes);
+    }
+
+    /** Counts bytes that are held no more. The limit follows what is held, once it is 4 times as large. */
     static void remove(long bytes) {
         long held = HELD.addAndGet(-bytes);
-        if (limit > BOUND && held < BOUND / 2) {
-            limit = BOUND;
+        long now = limit;
+        if (now > BOUND && held < now / 4 && System.nanoTime() - quietUntil >= 0) {
+            limit = Math.max(BOUND, 2 * held);
         }
     }
 
-    private static synchronized void prompt() {
-        if (HELD.get() <= limit) {
+    private static void prompt() {
+        if (!PROMPTING.tryLock()) {
             return;
         }
+        // A thread with its interrupt flag set cannot park.
+        boolean wasInterrupted = Thread.interrupted();
+        try {
+            if (HELD.get() > limit) {
+                collectTwice();
+            }
+        } finally {
+            PROMPTING.unlock();
+            if (wasInterrupted) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+
+    private static void collectTwice() {
         collect();
         long end = System.nanoTime() + PATIENCE_NANOS;
-        while (HELD.get() > BOUND / 2 && System.nanoTime() - end < 0) {
+        while (!isDeaf && HELD.get() > BOUND / 2 && System.nanoTime() - end < 0) {
             if (!Reaper.freeOne()) {
                 LockSupport.parkNanos(PAUSE_NANOS);
             }
@@ -71,6 +105,9 @@ final class NativeMemory {
                 isMore = Reaper.freeOne();
             }
         }
+        if (HELD.get() > BOUND) {
+            quietUntil = System.nanoTime() + QUIET_NANOS;
+        }
         limit = Math.max(BOUND, 2 * HELD.get());
     }
 
@@ -80,10 +117,11 @@ final class NativeMemory {
         Reaper.register(new Object(), handed::countDown);
         System.gc();
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(COLLECTION_SECONDS);
-        while (handed.getCount() > 0 && System.nanoTime() - end < 0) {
+        while (!isDeaf && handed.getCount() > 0) {
             if (!Reaper.freeOne()) {
                 LockSupport.parkNanos(PAUSE_NANOS);
             }
+            isDeaf = handed.getCount() > 0 && System.nanoTime() - end >= 0;
         }
     }
 }

@@ -104,9 +104,10 @@ public final class Options {
      *
      * @param dir the directory, whose path must be Unicode
      * @return these options
+     * @throws BraidException {@code INVALID}: the path is of another file system than the default one
      */
     public Options slowPath(Path dir) {
-        return set("slow_path", dir.toString());
+        return set("slow_path", Packed.text(Packed.path(dir)));
     }
 
     /**

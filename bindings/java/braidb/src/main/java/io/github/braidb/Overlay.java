@@ -1,5 +1,7 @@
 package io.github.braidb;
 
+import java.util.function.LongSupplier;
+
 /**
  * Staged writes over a database and its families. Reads of the overlay see them over what the database holds. The database does not see them
  * until {@link #commit()} writes them together, in one batch.
@@ -11,8 +13,8 @@ package io.github.braidb;
 public final class Overlay implements AutoCloseable {
     private final Staged staged;
 
-    Overlay(Family defaultFamily, long pointer) {
-        staged = new Staged(defaultFamily, pointer, "the overlay was closed; make another one");
+    Overlay(Family defaultFamily, LongSupplier make) {
+        staged = new Staged(defaultFamily, false, make, "the overlay was closed; make another one");
     }
 
     /**

@@ -4,6 +4,9 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.FileSystems;
+import java.nio.file.InvalidPathException;
+import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 
@@ -103,6 +106,32 @@ final class Packed {
             }
         }
         return values;
+    }
+
+    /** The path as the native library takes it. Throws {@link BraidException.Code#INVALID} if it would be the path of another directory. */
+    static byte[] path(Path path) {
+        String text = path.toString();
+        if (path.getFileSystem() != FileSystems.getDefault()) {
+            throw new BraidException(
+                    BraidException.Code.INVALID,
+                    "the path " + text + " belongs to the file system " + path.getFileSystem().provider().getScheme()
+                            + "; a database lies in a directory of the default file system");
+        }
+        if (!isFaithful(path, text)) {
+            throw new BraidException(
+                    BraidException.Code.INVALID,
+                    "the path " + text + " has bytes that are no characters in the locale of this JVM; start it in a"
+                            + " locale of UTF-8, or rename the directory");
+        }
+        return utf8(text);
+    }
+
+    private static boolean isFaithful(Path path, String text) {
+        try {
+            return Path.of(text).equals(path);
+        } catch (InvalidPathException error) {
+            return false;
+        }
     }
 
     static byte[] utf8(String text) {

@@ -72,6 +72,11 @@ final class Page {
         return true;
     }
 
+    /** Whether there is an entry to stand on. */
+    boolean isOn() {
+        return key >= 0;
+    }
+
     /** Leaves no entry to stand on. */
     void clear() {
         end = 0;

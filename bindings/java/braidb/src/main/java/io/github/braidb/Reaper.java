@@ -7,30 +7,42 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Frees what unreachable objects own, on a thread of its own. A {@link java.lang.ref.Cleaner} does the same, but a thread that waits for
- * native memory can help this one by {@link #freeOne}.
+ * Frees what unreachable objects own, on threads of its own. A {@link java.lang.ref.Cleaner} does the same, but a thread that waits for
+ * native memory can help by {@link #freeOne}.
  */
 final class Reaper {
     private static final ReferenceQueue<Object> UNREACHABLE = new ReferenceQueue<>();
+
+    /** Owners whose free may take long, such as the close of a database. A thread that waits for memory does not free them. */
+    private static final ReferenceQueue<Object> SLOW = new ReferenceQueue<>();
 
     /** Keeps the entries reachable until they are freed. */
     private static final Set<Entry> ENTRIES = ConcurrentHashMap.newKeySet();
 
     static {
-        Thread thread = new Thread(Reaper::work, "braidb-reaper");
+        start("braidb-reaper", UNREACHABLE);
+        start("braidb-closer", SLOW);
+    }
+
+    private Reaper() {}
+
+    /** Starts the threads, unless they run. */
+    static void begin() {}
+
+    /** A thread that inherits no values, so that it keeps no class loader of the caller. */
+    private static void start(String name, ReferenceQueue<Object> queue) {
+        Thread thread = new Thread(null, () -> work(queue), name, 0, false);
         thread.setDaemon(true);
         thread.setContextClassLoader(null);
         thread.start();
     }
 
-    private Reaper() {}
-
     /** What becomes free with an owner. */
     static final class Entry extends PhantomReference<Object> {
         private final Runnable free;
 
-        private Entry(Object owner, Runnable free) {
-            super(owner, UNREACHABLE);
+        private Entry(Object owner, Runnable free, ReferenceQueue<Object> queue) {
+            super(owner, queue);
             this.free = free;
         }
 
@@ -45,7 +57,16 @@ final class Reaper {
 
     /** Has {@code free} run once {@code owner} is unreachable, or earlier by {@link Entry#free}. It must not refer to the owner. */
     static Entry register(Object owner, Runnable free) {
-        Entry entry = new Entry(owner, free);
+        return register(owner, free, UNREACHABLE);
+    }
+
+    /** As {@link #register}, where {@code free} may take long. */
+    static Entry registerSlow(Object owner, Runnable free) {
+        return register(owner, free, SLOW);
+    }
+
+    private static Entry register(Object owner, Runnable free, ReferenceQueue<Object> queue) {
+        Entry entry = new Entry(owner, free, queue);
         ENTRIES.add(entry);
         Reference.reachabilityFence(owner);
         return entry;
@@ -57,14 +78,18 @@ final class Reaper {
         if (next == null) {
             return false;
         }
-        ((Entry) next).free();
+        try {
+            ((Entry) next).free();
+        } catch (RuntimeException | Error error) {
+            // The engine has printed the panic, and the caller's own work has not failed.
+        }
         return true;
     }
 
-    private static void work() {
+    private static void work(ReferenceQueue<Object> queue) {
         while (true) {
             try {
-                ((Entry) UNREACHABLE.remove()).free();
+                ((Entry) queue.remove()).free();
             } catch (InterruptedException error) {
                 // No code of the package interrupts this thread, and it ends with the JVM.
             } catch (RuntimeException | Error error) {

@@ -4,6 +4,7 @@ import java.lang.ref.Reference;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.LongFunction;
+import java.util.function.LongSupplier;
 
 /**
  * The database as it was at one moment, over all column families. Old versions stay until the snapshot is closed.
@@ -17,9 +18,9 @@ public final class Snapshot implements AutoCloseable {
     private final Family defaultFamily;
     private final Handle handle;
 
-    Snapshot(Family defaultFamily, long pointer) {
+    Snapshot(Family defaultFamily, LongSupplier make) {
         this.defaultFamily = defaultFamily;
-        handle = Handle.of(this, pointer, Native::freeSnapshot, BYTES, "the snapshot was closed; take another one");
+        handle = Handle.of(this, make, Native::freeSnapshot, BYTES, "the snapshot was closed; take another one");
     }
 
     /**
@@ -89,7 +90,7 @@ public final class Snapshot implements AutoCloseable {
      *
      * @param range the range
      * @return a cursor, which the caller closes; it may outlive the snapshot
-     * @throws BraidException as {@link #get(byte[])}
+     * @throws BraidException {@code CLOSED}; the cursor's movements throw {@code EXCISED}
      */
     public Cursor cursor(Range range) {
         return cursor(defaultFamily, range);
@@ -101,10 +102,11 @@ public final class Snapshot implements AutoCloseable {
      * @param family the family
      * @param range the range
      * @return a cursor, which the caller closes; it may outlive the snapshot
-     * @throws BraidException as {@link #get(Family, byte[])}
+     * @throws BraidException {@code CLOSED}, {@code FOREIGN}; the cursor's movements throw {@code EXCISED}
      */
     public Cursor cursor(Family family, Range range) {
-        return with(family, pointer -> new Cursor(Native.cursor(family.home(), pointer, range.packed())));
+        byte[] packed = range.packed();
+        return with(family, pointer -> new Cursor(() -> Native.cursor(family.home(), pointer, packed)));
     }
 
     /** Lets the moment go. Calls under way end as before. A second close does nothing. */

@@ -8,14 +8,17 @@ public final class Stats {
     private final Map<String, Long> figures;
     private final String json;
 
-    Stats(String lines, String json) {
+    /** Statistics of what the native library gives: lines of a name and a number, an empty line, and JSON. */
+    Stats(String text) {
+        int end = text.indexOf("\n\n");
+        String lines = text.substring(0, end);
         Map<String, Long> figures = new LinkedHashMap<>();
         lines.lines().forEach(line -> {
             int space = line.indexOf(' ');
             figures.put(line.substring(0, space), Long.parseUnsignedLong(line.substring(space + 1)));
         });
         this.figures = java.util.Collections.unmodifiableMap(figures);
-        this.json = json;
+        json = text.substring(end + 2);
     }
 
     /**

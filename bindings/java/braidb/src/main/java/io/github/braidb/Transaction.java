@@ -1,5 +1,7 @@
 package io.github.braidb;
 
+import java.util.function.LongSupplier;
+
 /**
  * Reads and writes that take effect together, at one moment, or not at all.
  *
@@ -11,8 +13,8 @@ package io.github.braidb;
 public final class Transaction implements AutoCloseable {
     private final Staged staged;
 
-    Transaction(Family defaultFamily, long pointer) {
-        staged = new Staged(defaultFamily, pointer, "the transaction was closed; begin another one");
+    Transaction(Family defaultFamily, LongSupplier make) {
+        staged = new Staged(defaultFamily, true, make, "the transaction was closed; begin another one");
     }
 
     /**
@@ -110,8 +112,8 @@ public final class Transaction implements AutoCloseable {
      *
      * @param family the family
      * @param range the range
-     * @return a scan, which the caller closes
-     * @throws BraidException {@code CLOSED}, {@code FOREIGN}
+     * @return a scan, which the caller closes; it ends with the transaction
+     * @throws BraidException {@code CLOSED}, {@code FOREIGN}; the scan's movements throw {@code CONFLICT} where keys were excised
      */
     public Scan scan(Family family, Range range) {
         return staged.scan(family, range, false);
@@ -158,7 +160,7 @@ public final class Transaction implements AutoCloseable {
         staged.rollBack();
     }
 
-    /** Drops what was not committed, and frees the native memory. A second close does nothing. */
+    /** Drops what was not committed, ends scans of the transaction, and frees the native memory. A second close does nothing. */
     @Override
     public void close() {
         staged.close();

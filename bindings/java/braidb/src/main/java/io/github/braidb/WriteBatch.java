@@ -1,7 +1,10 @@
 package io.github.braidb;
 
 import java.util.ArrayList;
+import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Objects;
 
 /**
  * Writes that {@link BraidDb#write} applies together or not at all, in their order, over any families of one database.
@@ -23,6 +26,9 @@ public final class WriteBatch {
 
     /** The families that the writes name, by the place that stands in the writes, less one. Place 0 is the default family. */
     private final List<Family> families = new ArrayList<>();
+
+    /** The place of each family in {@link #families}, plus one. */
+    private final Map<Family, Integer> places = new IdentityHashMap<>();
 
     private int count;
 
@@ -81,6 +87,7 @@ public final class WriteBatch {
     public void clear() {
         writes.clear();
         families.clear();
+        places.clear();
         count = 0;
     }
 
@@ -124,27 +131,30 @@ public final class WriteBatch {
     }
 
     private int placeOf(Family family) {
-        for (int index = families.size() - 1; index >= 0; index--) {
-            if (families.get(index) == family) {
-                return index + 1;
-            }
+        Integer place = places.get(Objects.requireNonNull(family, "family"));
+        if (place == null) {
+            families.add(family);
+            place = families.size();
+            places.put(family, place);
         }
-        family.home();
-        families.add(family);
-        return families.size();
+        return place;
     }
 
     /** Writes the batch to the database of {@code defaultFamily}. */
     void write(Family defaultFamily, int durability) {
-        long[] homes = new long[families.size() + 1];
+        // The homes are those of this array, which keeps them reachable even if another thread clears the batch meanwhile.
+        Family[] held = families.toArray(new Family[0]);
+        long[] homes = new long[held.length + 1];
         homes[0] = defaultFamily.home();
-        for (int index = 0; index < families.size(); index++) {
-            homes[index + 1] = families.get(index).home();
+        for (int index = 0; index < held.length; index++) {
+            homes[index + 1] = held[index].home();
         }
         try {
             Native.write(homes[0], writes.bytes(), writes.length(), homes, durability);
         } finally {
-            java.lang.ref.Reference.reachabilityFence(this);
+            for (Family family : held) {
+                java.lang.ref.Reference.reachabilityFence(family);
+            }
             java.lang.ref.Reference.reachabilityFence(defaultFamily);
         }
     }

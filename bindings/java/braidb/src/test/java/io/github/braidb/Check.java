@@ -5,7 +5,9 @@ import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.Objects;
+import java.util.Random;
 
 /** What tests demand, and what they begin with. */
 final class Check {
@@ -46,6 +48,19 @@ final class Check {
             return;
         }
         throw new AssertionError("expected " + kind + ", and nothing was thrown");
+    }
+
+    /** Demands bytes. */
+    static void sameBytes(byte[] expected, byte[] actual) {
+        int at = Arrays.mismatch(expected, actual);
+        that(at < 0, "arrays of " + expected.length + " and " + actual.length + " bytes differ from " + at + " on");
+    }
+
+    /** Bytes of a length, of which no two arrays are alike. */
+    static byte[] random(Random random, int length) {
+        byte[] bytes = new byte[length];
+        random.nextBytes(bytes);
+        return bytes;
     }
 
     /** A text as bytes. */

@@ -111,19 +111,22 @@ final class CursorTest {
     static void entriesLargerThanAPageAreRead() {
         try (BraidDb db = Check.db()) {
             int[] sizes = {10, 2_000, 70_000, 5, 300_000, 65_536, 1};
+            byte[][] values = new byte[sizes.length][];
+            Random random = new Random(18);
             for (int index = 0; index < sizes.length; index++) {
-                db.put(new byte[] {(byte) index}, new byte[sizes[index]]);
+                values[index] = Check.random(random, sizes[index]);
+                db.put(new byte[] {(byte) index}, values[index]);
             }
             try (Cursor cursor = db.cursor()) {
                 for (int round = 0; round < 2; round++) {
                     for (int index = 0; index < sizes.length; index++) {
                         Check.that(cursor.next(), "entry " + index);
-                        Check.same(sizes[index], cursor.value().length);
+                        Check.sameBytes(values[index], cursor.value());
                     }
                     Check.that(!cursor.next(), "the end");
                     for (int index = sizes.length - 1; index >= 0; index--) {
                         Check.that(cursor.prev(), "entry " + index);
-                        Check.same(sizes[index], cursor.value().length);
+                        Check.sameBytes(values[index], cursor.value());
                     }
                     Check.that(!cursor.prev(), "the front");
                 }
@@ -134,17 +137,18 @@ final class CursorTest {
     /** Moves a cursor and a model at random, over entries of which a page has between one and hundreds. */
     static void randomMovementsAgreeWithAModel() {
         Random random = new Random(56);
-        TreeMap<String, Integer> model = new TreeMap<>();
+        TreeMap<String, byte[]> model = new TreeMap<>();
         try (BraidDb db = Check.db()) {
             for (int index = 0; index < 2_000; index++) {
                 String key = String.format("%05d", random.nextInt(100_000));
                 int size = random.nextInt(20) == 0 ? random.nextInt(5_000) : random.nextInt(40);
-                model.put(key, size);
-                db.put(b(key), new byte[size]);
+                byte[] value = Check.random(random, size);
+                model.put(key, value);
+                db.put(b(key), value);
             }
             db.flush();
             try (Cursor cursor = db.cursor()) {
-                Map.Entry<String, Integer> at = null;
+                Map.Entry<String, byte[]> at = null;
                 boolean isBehind = false;
                 for (int step = 0; step < 20_000; step++) {
                     String key = String.format("%05d", random.nextInt(100_000));
@@ -170,7 +174,7 @@ final class CursorTest {
                     Check.same(at != null, isOn);
                     if (at != null) {
                         Check.bytes(at.getKey(), cursor.key());
-                        Check.same(at.getValue(), cursor.value().length);
+                        Check.sameBytes(at.getValue(), cursor.value());
                     }
                 }
             }

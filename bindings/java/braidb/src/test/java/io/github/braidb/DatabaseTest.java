@@ -3,10 +3,14 @@ package io.github.braidb;
 import static io.github.braidb.Check.b;
 
 import java.io.IOException;
+import java.net.URI;
+import java.nio.file.FileSystem;
+import java.nio.file.FileSystems;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 
 /** Options, families, and what concerns a whole database. */
 final class DatabaseTest {
@@ -246,5 +250,17 @@ final class DatabaseTest {
             Check.throwsA(IllegalStateException.class, cursor::next);
             Check.that(cursor.first(), "a jump mends the cursor");
         }
+    }
+
+    static void aPathOfAnotherFileSystemIsRefused() throws IOException {
+        Path dir = Check.dir();
+        URI zip = URI.create("jar:" + dir.resolve("files.zip").toUri());
+        try (FileSystem files = FileSystems.newFileSystem(zip, Map.of("create", "true"))) {
+            Path path = files.getPath(dir.resolve("db").toString());
+            Check.fails(BraidException.Code.INVALID, () -> BraidDb.open(path));
+            Check.fails(BraidException.Code.INVALID, () -> BraidDb.destroy(path));
+            Check.fails(BraidException.Code.INVALID, () -> new Options().slowPath(path));
+        }
+        Check.that(!Files.exists(dir.resolve("db")), "no database was made on the disk");
     }
 }

@@ -82,12 +82,22 @@ final class LeaksTest {
                 long empty = BraidDb.nativeBytes();
                 overlay.put(b("key"), new byte[100_000]);
                 Check.that(BraidDb.nativeBytes() - empty >= 100_000, "the staged write is counted");
+                overlay.put(b("key"), new byte[100_000]);
+                Check.that(BraidDb.nativeBytes() - empty < 200_000, "a write that took the place of another one is counted once");
                 overlay.commit();
                 Check.same(empty, BraidDb.nativeBytes());
                 overlay.put(b("key"), new byte[100_000]);
                 overlay.rollBack();
                 Check.same(empty, BraidDb.nativeBytes());
                 overlay.put(b("key"), new byte[100_000]);
+            }
+            try (Transaction transaction = db.transaction()) {
+                long empty = BraidDb.nativeBytes();
+                transaction.get(b("key"));
+                transaction.put(b("key"), new byte[100_000]);
+                db.put(b("key"), b("another"));
+                Check.fails(BraidException.Code.CONFLICT, transaction::commit);
+                Check.same(empty, BraidDb.nativeBytes());
             }
             Check.same(0L, BraidDb.nativeBytes());
         }

@@ -5,6 +5,7 @@ import static io.github.braidb.Check.b;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Random;
 
 /** Batches, overlays and transactions. */
 final class WritesTest {
@@ -110,21 +111,23 @@ final class WritesTest {
 
     static void aScanHasMorePagesThanOne() {
         try (BraidDb db = Check.db(); Overlay overlay = db.overlay()) {
-            List<Integer> sizes = new ArrayList<>();
+            List<byte[]> values = new ArrayList<>();
+            Random random = new Random(19);
             for (int index = 0; index < 1_000; index++) {
                 int size = index % 100 == 7 ? 100_000 : index;
-                sizes.add(size);
+                byte[] value = Check.random(random, size);
+                values.add(value);
                 byte[] key = b(String.format("%04d", index));
                 if (index % 2 == 0) {
-                    db.put(key, new byte[size]);
+                    db.put(key, value);
                 } else {
-                    overlay.put(key, new byte[size]);
+                    overlay.put(key, value);
                 }
             }
             try (Scan scan = overlay.scan(db.defaultFamily(), Range.all())) {
-                for (int size : sizes) {
-                    Check.that(scan.next(), "an entry of " + size + " bytes");
-                    Check.same(size, scan.value().length);
+                for (byte[] value : values) {
+                    Check.that(scan.next(), "an entry of " + value.length + " bytes");
+                    Check.sameBytes(value, scan.value());
                 }
                 Check.that(!scan.next() && !scan.next(), "the end");
             }
@@ -166,6 +169,87 @@ final class WritesTest {
                 Check.fails(BraidException.Code.CONFLICT, reader::commit);
             }
             Check.same("", pairs(transaction.scan(db.defaultFamily(), Range.all())));
+        }
+    }
+
+    static void aScanOfATransactionShowsItsLaterWrites() {
+        try (BraidDb db = Check.db()) {
+            List<byte[]> values = new ArrayList<>();
+            Random random = new Random(20);
+            for (int index = 0; index < 500; index++) {
+                values.add(Check.random(random, index % 90 == 7 ? 70_000 : index));
+                db.put(b(String.format("%04d", index)), values.get(index));
+            }
+            for (boolean isBackward : new boolean[] {false, true}) {
+                try (Transaction transaction = db.transaction()) {
+                    Family family = db.defaultFamily();
+                    int first = isBackward ? 499 : 0;
+                    int step = isBackward ? -1 : 1;
+                    Scan scan = isBackward
+                            ? transaction.scanBackward(family, Range.all())
+                            : transaction.scan(family, Range.all());
+                    for (int count = 0; count < 500; count++) {
+                        int index = first + count * step;
+                        Check.that(scan.next(), "entry " + index);
+                        Check.bytes(String.format("%04d", index), scan.key());
+                        if (count == 200) {
+                            transaction.put(b(String.format("%04d", index + step)), b("own"));
+                        }
+                        Check.sameBytes(count == 201 ? b("own") : values.get(index), scan.value());
+                    }
+                    Check.that(!scan.next(), "the end");
+                }
+            }
+        }
+    }
+
+    static void aScanOfATransactionReadsNoFartherAheadThanItHasRead() {
+        try (BraidDb db = Check.db(); Transaction transaction = db.transaction()) {
+            for (int index = 0; index < 9; index++) {
+                db.put(b("k" + index), b(""));
+            }
+            try (Transaction reader = db.transaction()) {
+                try (Scan scan = reader.scan(db.defaultFamily(), Range.all())) {
+                    Check.that(scan.next(), "k0 is there");
+                }
+                reader.put(b("own"), b(""));
+                db.put(b("k1"), b("changed"));
+                reader.commit();
+            }
+            Check.that(!transaction.contains(b("own")), "it shows its own moment");
+        }
+    }
+
+    static void aClosedTransactionEndsWithItsScans() {
+        try (BraidDb db = Check.db()) {
+            db.put(b("a"), b("1"));
+            Transaction transaction = db.transaction();
+            Scan scan = transaction.scan(db.defaultFamily(), Range.all());
+            Check.same(1L, db.stats().get("open_snapshots"));
+            transaction.close();
+            Check.same(0L, db.stats().get("open_snapshots"));
+            Check.fails(BraidException.Code.CLOSED, scan::next);
+            scan.close();
+        }
+    }
+
+    static void familiesOfOtherDatabasesAreRefusedAtOnce() {
+        try (BraidDb db = Check.db(); BraidDb other = Check.db(); Snapshot snapshot = db.snapshot(); Overlay overlay = db.overlay()) {
+            Family foreign = other.family("users");
+            Check.fails(BraidException.Code.FOREIGN, () -> snapshot.cursor(foreign, Range.all()));
+            Check.fails(BraidException.Code.FOREIGN, () -> overlay.scan(foreign, Range.all()));
+        }
+    }
+
+    static void aBatchOfManyFamilyObjectsIsWritten() {
+        try (BraidDb db = Check.db()) {
+            WriteBatch batch = new WriteBatch();
+            for (int number = 0; number < 3_000; number++) {
+                batch.put(db.family("users" + number % 2), b("key" + number), b("value" + number));
+            }
+            db.write(batch);
+            Check.bytes("value2999", db.family("users1").get(b("key2999")));
+            Check.bytes(null, db.family("users0").get(b("key2999")));
         }
     }
 
