@@ -202,6 +202,10 @@ impl File for Below {
         self.0.forget_cached(offset, len);
     }
 
+    fn hole_bytes(&self, len: u64) -> io::Result<u64> {
+        self.0.hole_bytes(len)
+    }
+
     fn len(&self) -> io::Result<u64> {
         self.0.len()
     }

@@ -130,6 +130,11 @@ pub trait File: Send + Sync + Debug {
     /// Asks the device to write these bytes soon, without waiting, so that a later sync has less to do. Bytes are
     /// stable only after a sync, which also reports errors of this write. Does nothing if the system has no such call.
     fn write_out(&self, _offset: u64, _len: u64) {}
+    /// How many of the first `len` bytes lie in holes, which take no space and read as zeros. 0 if the file system does not tell.
+    /// Some file systems and copying programs make holes of zeros that were written.
+    fn hole_bytes(&self, _len: u64) -> io::Result<u64> {
+        Ok(0)
+    }
     /// Drops clean pages of this range from the operating system's page cache: the caller will not read these bytes soon. The next read of
     /// them goes to the device. This is a hint, and returns no error. Pages that lie only partly in the range may stay. Linux also keeps a
     /// folio of many pages if one of them lies outside of the range, so long ranges work best. Does nothing on a file system without a

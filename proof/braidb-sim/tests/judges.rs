@@ -189,7 +189,8 @@ fn transactions_on_threads() {
 fn seed_for(mutant: &str) -> u64 {
     match mutant {
         "sequence_reused" | "slow_cell_lifted" | "write_back_beside_a_flush" => 2,
-        "superseding_not_synced"
+        "hole_in_a_living_value"
+        | "superseding_not_synced"
         | "tombstone_ignores_older_runs"
         | "write_back_after_a_switch"
         | "write_back_not_synced" => 3,

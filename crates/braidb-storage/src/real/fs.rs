@@ -30,8 +30,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{
-    Advice, AtFlags, CWD, Dir, FallocateFlags, FileType, FlockOperation, Mode, OFlags, StatVfs, fadvise,
-    fallocate, flock, fstat, openat, statat, statvfs,
+    Advice, AtFlags, CWD, Dir, FallocateFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, StatVfs,
+    fadvise, fallocate, flock, fstat, openat, seek, statat, statvfs,
 };
 use rustix::io::{Errno, retry_on_intr};
 
@@ -303,6 +303,31 @@ fn parent_of(path: &Path) -> PathBuf {
     }
 }
 
+/// How many of the first `len` bytes of a file lie in holes. Reads and appends name their offsets, so the file position that the search
+/// moves is nothing to them.
+fn hole_bytes(file: &fs::File, len: u64) -> io::Result<u64> {
+    let (mut at, mut bytes) = (0, 0);
+    while at < len {
+        let hole = match retry_on_intr(|| seek(file, SeekFrom::Hole(at))) {
+            Ok(hole) => hole.min(len),
+            // The file system knows no holes.
+            Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOTTY) => return Ok(0),
+            // `at` lies beyond the end.
+            Err(Errno::NXIO) => break,
+            Err(errno) => return Err(errno.into()),
+        };
+        let data = match retry_on_intr(|| seek(file, SeekFrom::Data(hole))) {
+            Ok(data) => data.min(len),
+            // The file ends with a hole, or at `hole`.
+            Err(Errno::NXIO) => file.metadata()?.len().clamp(hole, len),
+            Err(errno) => return Err(errno.into()),
+        };
+        bytes += data - hole;
+        at = data.max(hole + 1);
+    }
+    Ok(bytes)
+}
+
 /// An open file. The handle that created the file may change it; other handles may not.
 #[derive(Debug)]
 struct RealFile {
@@ -369,6 +394,10 @@ impl File for RealFile {
             // The call is a hint, so its result is ignored.
             let _ = fadvise(self.file.to_read(), offset, Some(len), Advice::DontNeed);
         }
+    }
+
+    fn hole_bytes(&self, len: u64) -> io::Result<u64> {
+        hole_bytes(self.file.to_read(), len)
     }
 
     fn len(&self) -> io::Result<u64> {

@@ -128,15 +128,24 @@ impl Content {
         listed + self.reserved_blocks.saturating_sub(self.blocks.len() as u64)
     }
 
+    fn is_hole(&self, block: usize) -> bool {
+        match self.blocks.get(block) {
+            Some(known) => matches!(known, Block::Hole),
+            None => block as u64 >= self.reserved_blocks,
+        }
+    }
+
+    /// How many of the first `len` bytes lie in holes.
+    pub fn hole_bytes(&self, len: u64) -> u64 {
+        let parts = pieces(0, len.min(self.len)).filter(|(block, _)| self.is_hole(*block));
+        parts.map(|(_, within)| within.len() as u64).sum()
+    }
+
     /// How many of `len` bytes at `offset` can be written with `free_blocks` new blocks.
     pub fn fitting(&self, offset: u64, len: u64, mut free_blocks: u64) -> u64 {
         let mut fitting = 0;
         for (block, within) in pieces(offset, len) {
-            let is_hole = match self.blocks.get(block) {
-                Some(known) => matches!(known, Block::Hole),
-                None => block as u64 >= self.reserved_blocks,
-            };
-            if is_hole {
+            if self.is_hole(block) {
                 if free_blocks == 0 {
                     break;
                 }

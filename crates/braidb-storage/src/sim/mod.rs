@@ -666,6 +666,11 @@ impl File for SimFile {
         }
     }
 
+    /// Counts as no operation: it changes nothing, and no fault strikes it.
+    fn hole_bytes(&self, len: u64) -> io::Result<u64> {
+        Ok(self.fs.shared.state.lock().inode(self.id).now.hole_bytes(len))
+    }
+
     fn len(&self) -> io::Result<u64> {
         self.admit(OpKind::Len, 0, false)?;
         if let Some(end) = self.own_end() {

@@ -130,6 +130,7 @@ contract! {
     truncate_cuts_and_fills
     appends_follow_a_truncation
     holes_read_as_zeros
+    holes_are_counted
     rename_replaces
     link_gives_a_second_name
     names_stay_on_their_device
@@ -287,6 +288,20 @@ fn holes_read_as_zeros(place: &Place) {
     assert_eq!(place.read("a")[..2], *b"\0x", "the creating handle need not be open");
     assert_eq!(kind(place.fs.punch_hole(&place.path("b"), 0, 1)), ErrorKind::NotFound);
     assert_eq!(kind(place.whole.punch_hole(&place.dir, 0, 1)), ErrorKind::IsADirectory);
+}
+
+fn holes_are_counted(place: &Place) {
+    let file = place.create("a", &[b'x'; 100_000]);
+    file.sync_data().unwrap();
+    assert_eq!(file.hole_bytes(100_000).unwrap(), 0);
+    let punch = |offset, len| place.fs.punch_hole(&place.path("a"), offset, len).unwrap();
+    punch(8_192, 8_192);
+    punch(65_536, 50_000);
+    let reader = place.fs.open(&place.path("a")).unwrap();
+    let counted = |len| reader.hole_bytes(len).unwrap();
+    assert_eq!([counted(8_192), counted(10_000), counted(65_536)], [0, 1_808, 8_192]);
+    assert_eq!([counted(100_000), counted(200_000)], [8_192 + 34_464; 2], "none lies behind the end");
+    assert_eq!(all_of(&*reader)[..8_192], [b'x'; 8_192], "counting moves no reader");
 }
 
 fn rename_replaces(place: &Place) {

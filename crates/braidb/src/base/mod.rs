@@ -7,6 +7,7 @@ pub mod counters;
 pub mod durability;
 pub mod error;
 pub mod foreground;
+pub mod holes;
 pub mod ids;
 pub mod key;
 pub mod mutant;

@@ -37,6 +37,7 @@ pub const ALL: &[(&str, &str)] = &[
     ("ring_overrun_accepted", "20: a gap is accepted only if all puts since its number are known"),
     ("guard_in_its_own_edit", "9: guards change in the same edit as the slices that they cut"),
     ("hole_under_a_neighbour", "1: blocks go only when no living slice of their table reaches them"),
+    ("hole_in_a_living_value", "1: blocks of a value file go only when no handle leads into them"),
     ("handle_into_a_collected_log", "10: a log collection leaves logs that tables point into"),
     ("hot_not_synced", "2: replay_from advances only past logs whose records are copied in synced ones"),
     ("hot_installed_late", "8: a flush puts table and hot keys into the view in one swap"),

@@ -192,10 +192,7 @@ impl<'a> Checkpoint<'a> {
         }
         for (&id, file) in state.value_files() {
             let (from, to) = (dirs.values(file.tier, id), self.dirs.values(file.tier, id));
-            let linked = match jobs.end_appends_to(id) {
-                true => fs.link_out(&from, &to),
-                false => Err(io::ErrorKind::Unsupported.into()),
-            };
+            let linked = jobs.link_value_file(id, file.tier, &to);
             self.settle(linked, &from, &to, file.bytes, report)?;
         }
         let first = state.min_replay_from();

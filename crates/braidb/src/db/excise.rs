@@ -10,8 +10,11 @@ use crate::base::key::Span;
 impl Db {
     /// Takes all entries of the default family in `ranges` away that were written before this call, and gives their space back. The ranges
     /// vanish together, on stable storage when the call returns. What lies in them is neither read nor written: tables within a range are
-    /// deleted, and those at its ends are cut. So an excise takes about as long as a flush, however much it takes away. Values of 1 KiB and
-    /// more lie in files of their own: merges copy what is left of these files soon afterwards, which gives their space back.
+    /// deleted, and those at its ends are cut. So an excise takes about as long as a flush, however much it takes away.
+    ///
+    /// Values of 1 KiB and more lie in files of their own. The call punches holes into files of which an eighth or more is garbage, and
+    /// waits up to 0.1 s for readers and merges. Files that they hold for longer, and files of a checkpoint, come back when merges
+    /// have copied the rest of them.
     ///
     /// Writes of other threads go on, and what they put into the ranges meanwhile stays. A reader may see it beside entries that are about to
     /// go. Iterators that are open show what they showed.

@@ -5,7 +5,7 @@ use crate::base::ids::{FileId, TierId};
 use crate::base::names::{self, Kind};
 use crate::base::tier_dirs::TierDirs;
 use crate::version::FoundFile;
-use braidb_storage::Env;
+use braidb_storage::{Env, File};
 use std::io;
 use std::path::Path;
 
@@ -42,15 +42,27 @@ impl Listing {
         let entries = env.fs.list(dir).map_err(|error| Error::io("list", dir, error))?;
         for entry in entries.iter().filter(|entry| !entry.is_dir) {
             let bytes = || length(env, &dir.join(&entry.name));
+            // Without the bytes of holes, collection copies what need not move.
+            let bytes_and_holes = || {
+                let of =
+                    |file: &dyn File| file.len().map(|bytes| (bytes, file.hole_bytes(bytes).unwrap_or(0)));
+                measured(env, &dir.join(&entry.name), of)
+            };
             match names::parse(&entry.name) {
                 Some(Kind::Log(id)) if tier == TierId::FAST => {
                     self.logs.extend(bytes()?.map(|bytes| (id, bytes)));
                 }
                 Some(Kind::Table(id)) => {
-                    self.tables.extend(bytes()?.map(|bytes| FoundFile { tier, id, bytes }));
+                    self.tables.extend(bytes()?.map(|bytes| FoundFile { tier, id, bytes, hole_bytes: 0 }));
                 }
                 Some(Kind::Values(id)) => {
-                    self.value_files.extend(bytes()?.map(|bytes| FoundFile { tier, id, bytes }));
+                    let found = bytes_and_holes()?;
+                    self.value_files.extend(found.map(|(bytes, hole_bytes)| FoundFile {
+                        tier,
+                        id,
+                        bytes,
+                        hole_bytes,
+                    }));
                 }
                 _ => {}
             }
@@ -59,10 +71,15 @@ impl Listing {
     }
 }
 
-/// The length of a file. `None` if the file is gone: a thread of a database that was closed just now deleted it.
+/// The length of a file. `None` if the file is gone.
 fn length(env: &Env, path: &Path) -> Result<Option<u64>> {
-    match env.fs.open(path).and_then(|file| file.len()) {
-        Ok(bytes) => Ok(Some(bytes)),
+    measured(env, path, |file| file.len())
+}
+
+/// What `measure` finds of a file. `None` if the file is gone: a thread of a database that was closed just now deleted it.
+fn measured<T>(env: &Env, path: &Path, measure: impl Fn(&dyn File) -> io::Result<T>) -> Result<Option<T>> {
+    match env.fs.open(path).and_then(|file| measure(&*file)) {
+        Ok(found) => Ok(Some(found)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::io("open", path, error)),
     }

@@ -74,7 +74,7 @@ counts! {
     trivial_moves: "Runs, or tables of L0, moved down a level as metadata.",
     cells_split: "Guards set.",
     cells_joined: "Guards taken away.",
-    hole_bytes: "Bytes of holes: parts of tables given back to the file system while the rest of the table is in use.",
+    hole_bytes: "Bytes of holes: parts of tables and value files given back to the file system while the rest of the file is in use.",
     entries_dropped: "Versions that flushes and merges dropped because newer versions hide them.",
     tombstones_dropped: "Tombstones that merges dropped because no older version was left to hide.",
     gets: "Gets.",
@@ -208,11 +208,11 @@ pub struct LogStats {
 pub struct ValueFileStats {
     /// The number in the name of its file.
     pub id: u64,
-    /// Bytes of the file: its header, its records, and what a crash left behind them.
+    /// Bytes that the file takes: its header, its records, and what a crash left behind them, without what an excise punched out.
     pub bytes: u64,
     /// Bytes of the records that slices of tables lead to. An overwritten value counts until a merge meets both versions of its key.
     pub live_bytes: u64,
-    /// Bytes of all other records, and of what a crash left behind the records.
+    /// Bytes that all other records take, and what a crash left behind the records.
     pub dead_bytes: u64,
 }
 

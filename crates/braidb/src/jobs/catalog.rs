@@ -50,6 +50,8 @@ pub(super) struct Catalog {
     collected: BTreeSet<FileId>,
     /// Value files, mostly garbage, whose values every merge that reads them writes anew if the device has room.
     carried: BTreeSet<FileId>,
+    /// The value files of each excise that punches holes. Collection leaves them alone.
+    emptied: Vec<BTreeSet<FileId>>,
     damages: Damages,
     /// Bytes of the logs that earlier opens wrote.
     older_log_bytes: BTreeMap<FileId, u64>,
@@ -87,6 +89,7 @@ impl Catalog {
             value_files: state.value_files().iter().map(|(&id, file)| (id, file.tier)).collect(),
             collected: BTreeSet::new(),
             carried: BTreeSet::new(),
+            emptied: Vec::new(),
             damages: Damages::default(),
             state,
             logs: logs.iter().map(|(id, _)| *id).chain([new_log]).collect(),
@@ -371,6 +374,30 @@ impl Catalog {
         let pinned = self.damages.pinned();
         self.collected.retain(|id| !pinned.contains(id));
         pinned
+    }
+
+    /// From here on collection leaves these files alone: an excise punches holes into them.
+    pub(super) fn empty(&mut self, files: &BTreeSet<FileId>) {
+        if !files.is_empty() {
+            self.collected.retain(|id| !files.contains(id));
+            self.emptied.push(files.clone());
+        }
+    }
+
+    /// Gives back to collection what one call of [`Catalog::empty`] took.
+    pub(super) fn end_emptying(&mut self, files: &BTreeSet<FileId>) {
+        let at = self.emptied.iter().position(|other| other == files);
+        self.emptied.swap_remove(at.expect("the files were taken before"));
+    }
+
+    /// The value files that excises punch now.
+    pub(super) fn emptied(&self) -> impl Iterator<Item = FileId> {
+        self.emptied.iter().flatten().copied()
+    }
+
+    /// Notes how many bytes of a value file lie in holes. Returns how many of them were not known.
+    pub(super) fn note_holes(&mut self, id: FileId, hole_bytes: u64) -> u64 {
+        self.state.note_holes(id, hole_bytes)
     }
 
     /// Ends a round of collection that only damage keeps from going on: its files are pinned. Returns whether there was a round.

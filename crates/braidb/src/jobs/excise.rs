@@ -11,7 +11,8 @@
 //! 3. *The edit* cuts the slices at the ends of the ranges, and drops those inside that are not newer than E. From the sync of the edit on `r`
 //!    is gone. A crash leaves all ranges as before, or none of their entries up to E.
 //! 4. *One swap of the view* shows the new tree, and the ranges to snapshots that are older. Readers that hold an older view keep what it has.
-//! 5. *Tables and value files* that no slice leads to are deleted once no view holds them, and blocks that no slice reaches are punched out.
+//! 5. *Tables and value files* that no slice leads to are deleted once no view holds them. Blocks that no slice reaches are punched out, and
+//!    so are values that no handle leads to (`jobs/value_holes.rs`).
 //!
 //! Where memory was empty, step 2 begins a new log without a flush, and the edit of step 3 lets the family replay from it. All logs
 //! before it are synced first, so the excise survives no write that came before it.
@@ -25,6 +26,8 @@
 //! catalog, and shows it by one swap of the view. So a reader sees all of an excise or nothing of it.
 
 use super::asked::TablesWanted;
+use super::cleanup::Deleting;
+use super::value_holes::Emptied;
 use super::{Catalog, Jobs};
 use crate::base::error::Result;
 use crate::base::ids::FamilyId;
@@ -61,6 +64,13 @@ impl<'a> ExciseJob<'a> {
         self.ticket.as_ref().expect("there until the drop")
     }
 
+    /// Lets transactions that read in the ranges commit again.
+    fn end_pending(&mut self) {
+        if let Some(id) = self.id.take() {
+            self.jobs.parts.queue.end_excise(id);
+        }
+    }
+
     /// Waits for the jobs that run in the ranges, and for earlier excises. A job that fails gives its claims back, and so ends the wait too.
     fn wait(&self, jobs: &Arc<Jobs>) -> Result<()> {
         jobs.wait_until(&[], |catalog| catalog.claims().are_free(self.ticket()))
@@ -73,9 +83,7 @@ impl Drop for ExciseJob<'_> {
             // The edit may be in the manifest and not in the view.
             self.jobs.parts.shared.health.poison_after_panic();
         }
-        if let Some(id) = self.id {
-            self.jobs.parts.queue.end_excise(id);
-        }
+        self.end_pending();
         if let Some(ticket) = self.ticket.take() {
             self.jobs.catalog.lock().excise_ended(ticket);
         }
@@ -92,10 +100,22 @@ impl Jobs {
         }
         self.parts.shared.health.check_writable()?;
         let mut job = ExciseJob::begin(self, family, &spans);
-        let outcome = self.excise_with(family, spans, &mut job);
+        let mut emptied = Emptied::none(self);
+        let outcome = self.excise_with(family, spans, &mut job, &mut emptied);
+        job.end_pending();
+        if outcome.is_ok() {
+            // The claims keep merges from holding the files.
+            emptied.find_holes();
+        }
+        // Counted before the job ends: a close waits for it, and then for the threads that are counted.
+        let deleting = Deleting::new(self);
         drop(job);
-        self.schedule();
+        emptied.punch();
+        drop(emptied);
+        drop(deleting);
+        // The space comes back first. A writer that waits at a limit starts merges earlier.
         self.collect_garbage();
+        self.schedule();
         outcome
     }
 
@@ -104,6 +124,7 @@ impl Jobs {
         family: FamilyId,
         spans: Vec<Span>,
         job: &mut ExciseJob<'_>,
+        emptied: &mut Emptied<'_>,
     ) -> Result<()> {
         job.wait(self)?;
         job.claim_all(family, &spans);
@@ -119,6 +140,7 @@ impl Jobs {
         if let Some(log) = log.filter(|log| catalog.state().families()[&family].replay_from < *log) {
             edit.push(Change::ReplayFrom { family, log });
         }
+        emptied.by_edit(&mut catalog, family, &edit);
         if !edit.changes.is_empty() {
             self.commit(&mut catalog, edit)?;
         }

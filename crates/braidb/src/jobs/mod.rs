@@ -14,7 +14,7 @@
 //!
 //! *Values in value files.* See `jobs/value_files.rs`.
 //!
-//! *Excise.* See `jobs/excise.rs`.
+//! *Excise.* See `jobs/excise.rs`, and `jobs/value_holes.rs` on the values that it takes.
 //!
 //! *Write-back.* See `write/queue/collection.rs`.
 //!
@@ -55,6 +55,7 @@ mod subcompactions;
 pub mod tier_room;
 pub mod trie;
 mod value_files;
+mod value_holes;
 pub mod value_output;
 mod wanted;
 
@@ -132,6 +133,8 @@ pub struct Jobs {
     /// Merges that are reading and writing.
     merging: AtomicU64,
     tries: Arc<Tries>,
+    /// Value files that a thread punches, or gives a second name (rule 22).
+    held_value_files: Mutex<BTreeSet<FileId>>,
     /// Whether files of slow tiers were deleted since the devices were asked for their free bytes.
     slow_files_gone: AtomicBool,
     deletions: Mutex<Deletions>,
@@ -183,6 +186,7 @@ impl Jobs {
             pacer,
             merging: AtomicU64::new(0),
             tries: Arc::new(tries),
+            held_value_files: Mutex::default(),
             slow_files_gone: AtomicBool::new(false),
             deletions: Mutex::default(),
             entries_returned: EntriesReturned::default(),

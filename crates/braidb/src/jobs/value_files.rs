@@ -44,14 +44,15 @@ const ROOM_FACTOR: u64 = 16;
 impl Jobs {
     /// Chooses the value files to be collected. Called after each edit.
     pub(super) fn choose_collected(&self, catalog: &mut Catalog) {
-        let pinned = catalog.leave_pinned();
+        let mut pinned = catalog.leave_pinned();
+        pinned.extend(catalog.emptied());
         let (carried, round) = self.files_to_empty(catalog, &pinned);
         carried.iter().chain(round.iter().flatten()).for_each(|&id| _ = self.tries.let_go(id));
         catalog.collect(carried, round);
     }
 
     /// The value files whose values every merge that reads them writes anew if the device has room, and the files of the next round of
-    /// collection; `None` while a round goes on. Files that damage has `pinned` are in neither.
+    /// collection; `None` while a round goes on. Files that damage or an excise has `pinned` are in neither.
     fn files_to_empty(
         &self,
         catalog: &Catalog,
@@ -80,7 +81,7 @@ impl Jobs {
         self.parts.shared.pressure.set_garbage_permille(permille.unwrap_or(0));
         let carried = collection::carried(&files, total);
         // No file joins a round that goes on: for it, merges would have to visit again the cells that they have left behind.
-        if catalog.collected().iter().any(|id| files.contains_key(id)) {
+        if catalog.collected().iter().any(|id| state.value_files().contains_key(id)) {
             return (carried, None);
         }
         let round = match total.is_over() {

@@ -15,12 +15,9 @@
 
 use super::index::Index;
 use super::reader::Table;
+use crate::base::holes::whole_blocks;
 use crate::base::key::KeyRange;
 use std::ops::Range;
-
-/// Holes start and end at multiples of this many bytes. Devices give space back in such blocks; a hole over a part of a
-/// block frees nothing.
-const HOLE_ALIGNMENT: u64 = 4096;
 
 /// The blocks that readers of a slice with this range read.
 pub fn reach(index: &Index, range: &KeyRange) -> Range<usize> {
@@ -28,7 +25,7 @@ pub fn reach(index: &Index, range: &KeyRange) -> Range<usize> {
 }
 
 /// The extents of blocks into which no range of `live` reaches; `live` is sorted by low keys. The extents are in order,
-/// not empty, and aligned inwards to [`HOLE_ALIGNMENT`].
+/// not empty, and aligned inwards to whole blocks of the device.
 pub fn dead_extents(index: &Index, live: &[KeyRange]) -> Vec<Range<u64>> {
     assert!(live.is_sorted_by(|a, b| a.low <= b.low), "living ranges are sorted");
     let mut extents = Vec::new();
@@ -37,9 +34,7 @@ pub fn dead_extents(index: &Index, live: &[KeyRange]) -> Vec<Range<u64>> {
     let end = index.blocks()..index.blocks();
     for blocks in live.iter().map(|range| reach(index, range)).chain(std::iter::once(end)) {
         if next < blocks.start {
-            let start = index.start(next).next_multiple_of(HOLE_ALIGNMENT);
-            let end = index.start(blocks.start) / HOLE_ALIGNMENT * HOLE_ALIGNMENT;
-            extents.extend((start < end).then_some(start..end));
+            extents.extend(whole_blocks(index.start(next)..index.start(blocks.start)));
         }
         next = next.max(blocks.end);
     }

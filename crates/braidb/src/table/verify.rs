@@ -77,7 +77,7 @@ pub struct Expected<'a> {
     pub bytes: u64,
     /// The checksum of the whole file; `None` if unknown.
     pub checksum: Option<u32>,
-    /// The ranges of the table's slices, sorted by low keys; `None` means the whole table.
+    /// The ranges of the table's slices, in key order and apart from each other; `None` means the whole table.
     pub live: Option<&'a [KeyRange]>,
     /// The bodies that the handles lead into; with `None`, values in bodies are not checked.
     pub bodies: Option<Vec<Arc<Body>>>,
@@ -180,6 +180,7 @@ fn faults(file: &dyn File, id: FileId, expected: &Expected<'_>, values: &mut Val
     let mut walk = Walk {
         index: &index,
         holes: &holes,
+        live: expected.live,
         filter: filter.as_ref(),
         counted: Properties { sample, reason, ..counted },
         before: None,
@@ -214,6 +215,8 @@ struct Walk<'a, 'b> {
     index: &'a Index,
     /// Bytes that no slice needs, in order.
     holes: &'a [Range<u64>],
+    /// As [`Expected::live`].
+    live: Option<&'a [KeyRange]>,
     filter: Option<&'a Filter>,
     counted: Properties,
     /// The last block that was checked.
@@ -267,6 +270,14 @@ impl Walk<'_, '_> {
         hole.is_some_and(|hole| hole.start < end)
     }
 
+    /// Whether the current key lies in a slice.
+    fn is_live(&self) -> bool {
+        self.live.is_none_or(|live| {
+            let from = live.partition_point(|range| range.low <= self.key);
+            from > 0 && self.key <= live[from - 1].high
+        })
+    }
+
     fn block(&mut self, number: usize, payload: &[u8]) -> Result<(), Flaw> {
         let payload = Payload::parse(payload)?;
         // Behind a hole the preceding entry is unknown; the block may start with more versions of its key.
@@ -310,7 +321,10 @@ impl Walk<'_, '_> {
             if let Some(pointer) = &entry.pointer {
                 let body = self.counted.bodies.get_mut(pointer.body as usize).ok_or(NO_SUCH_BODY)?;
                 body.live_bytes += u64::from(pointer.handle.bytes);
-                self.values.check(pointer);
+                // A value outside of all slices may have been punched out.
+                if self.is_live() {
+                    self.values.check(pointer);
+                }
             }
             position = entry.next;
         }

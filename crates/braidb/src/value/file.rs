@@ -22,17 +22,21 @@
 //! Only to a trie table (`jobs/trie.rs`) do later jobs append, each behind the length that the previous job committed. A handle points
 //! to the value of a record, not to its head; the head serves verification and repair.
 
+use super::holes::has_hole;
 use super::{BodyFile, BodyKind, Handle};
 use crate::base::MAX_VALUE_BYTES;
 use crate::base::checksum;
 use crate::base::codec::{Decoder, put_u32, put_u64};
 use crate::base::error::{Error, Result};
+use crate::base::holes::HOLE_ALIGNMENT;
 use crate::base::ids::{FileId, TierId};
 use crate::base::mutant::mutant;
 use crate::base::report::Damage;
 use crate::base::write_out::WriteOut;
 use braidb_storage::{File, FileSystem};
+use std::cell::LazyCell;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -48,6 +52,12 @@ const READ_BYTES: usize = 1 << 20;
 /// Bytes of the record of a value. The account of a value file counts records, so a file whose records are all alive has no garbage.
 pub fn record_bytes(handle: &Handle) -> u64 {
     RECORD_HEAD_BYTES as u64 + u64::from(handle.bytes)
+}
+
+/// The bytes of the record of a value. A handle of a damaged table may lead to a place before any record.
+pub fn record_of(handle: &Handle) -> Range<u64> {
+    let end = handle.offset.saturating_add(handle.bytes.into());
+    end.saturating_sub(record_bytes(handle))..end
 }
 
 /// A value file under construction. A job that fails deletes the file, unless older tables lead into it.
@@ -174,9 +184,13 @@ impl ValueWriter {
     }
 }
 
-/// Reads all records of value file `id`, dead ones included, and reports what is wrong. `bytes` is the length that the manifest names;
-/// without a manifest it is the length of the file.
-pub fn verify(fs: &dyn FileSystem, path: &Path, id: FileId, bytes: u64) -> Vec<Damage> {
+/// Where the living records of a value file start, ascending; `None` if it is unknown.
+pub type Living<'a> = &'a dyn Fn() -> Option<Vec<u64>>;
+
+/// Reads all records of value file `id`, except what was punched out of it, and reports what is wrong. `bytes` is the length that the
+/// manifest names; without a manifest it is the length of the file. Asks for the `living` records if it meets a record that is damaged or
+/// was punched out.
+pub fn verify(fs: &dyn FileSystem, path: &Path, id: FileId, bytes: u64, living: Living<'_>) -> Vec<Damage> {
     let mut damages = Vec::new();
     let damage = |offset: u64, bytes: u64, what: &str| Damage {
         path: path.to_owned(),
@@ -188,7 +202,10 @@ pub fn verify(fs: &dyn FileSystem, path: &Path, id: FileId, bytes: u64) -> Vec<D
         Ok(file) => file,
         Err(error) => return vec![damage(0, bytes, &format!("it cannot be read: {error}"))],
     };
-    let walked = walk(&*file, id, bytes, |offset, bytes, what| damages.push(damage(offset, bytes, what)));
+    let living = LazyCell::new(living);
+    let skip = |at| behind_hole(&*file, at, bytes, living.as_deref()?).transpose();
+    let walked =
+        walk(&*file, id, bytes, skip, |offset, bytes, what| damages.push(damage(offset, bytes, what)));
     if let Err(error) = walked {
         damages.push(match error.kind() {
             io::ErrorKind::UnexpectedEof => {
@@ -201,9 +218,25 @@ pub fn verify(fs: &dyn FileSystem, path: &Path, id: FileId, bytes: u64) -> Vec<D
     damages
 }
 
+/// Where the first living record behind the dead record at `at` starts, or `end`, if a hole lies between. `None` if the record at `at` lives,
+/// or if there is no hole.
+fn behind_hole(file: &dyn File, at: u64, end: u64, living: &[u64]) -> io::Result<Option<u64>> {
+    let next = living.partition_point(|&start| start < at);
+    let start = living.get(next).map_or(end, |&start| start.min(end));
+    // The block of `at` may be the last one of a hole: a dead value before `at` matches its checksum if it ends in zeros.
+    let from = at / HOLE_ALIGNMENT * HOLE_ALIGNMENT;
+    Ok((start > at && has_hole(file, from..start)?).then_some(start))
+}
+
 /// Walks the records up to `end`. Calls `flaw` with offset, bytes and reason of each damaged place. After a damaged head the records
-/// behind it cannot be found, so the rest of the file counts as damaged.
-fn walk(file: &dyn File, id: FileId, end: u64, mut flaw: impl FnMut(u64, u64, &str)) -> io::Result<()> {
+/// behind it cannot be found, so the rest of the file counts as damaged. Where `skip` knows what lies behind a hole, the walk goes on there.
+fn walk(
+    file: &dyn File,
+    id: FileId,
+    end: u64,
+    skip: impl Fn(u64) -> Option<io::Result<u64>>,
+    mut flaw: impl FnMut(u64, u64, &str),
+) -> io::Result<()> {
     let mut header = [0; HEADER_BYTES];
     if end < HEADER_BYTES as u64 {
         flaw(0, end, "the file is shorter than its header");
@@ -225,6 +258,10 @@ fn walk(file: &dyn File, id: FileId, end: u64, mut flaw: impl FnMut(u64, u64, &s
         let Some(record) = Record::parse(&head, id, at)
             .filter(|record| u64::from(record.value_bytes) <= end - at - RECORD_HEAD_BYTES as u64)
         else {
+            if let Some(next) = skip(at) {
+                at = next?;
+                continue;
+            }
             flaw(at, end - at, "the head of a record does not match its checksum, or leads beyond the end");
             break;
         };
@@ -237,6 +274,10 @@ fn walk(file: &dyn File, id: FileId, end: u64, mut flaw: impl FnMut(u64, u64, &s
             read += piece.len() as u64;
         }
         if crc != record.value_crc {
+            if let Some(next) = skip(at) {
+                at = next?;
+                continue;
+            }
             flaw(value_at, u64::from(record.value_bytes), "a value does not match its checksum");
         }
         at = value_end;
@@ -311,7 +352,7 @@ mod tests {
             file.read_exact_at(handle.offset, &mut read).unwrap();
             assert_eq!((&read, checksum::of_value(&read)), (&value.to_vec(), handle.crc));
         }
-        assert_eq!(verify(&fs, &path, ID, bytes), []);
+        assert_eq!(verify(&fs, &path, ID, bytes, &|| None), []);
     }
 
     #[test]
@@ -319,7 +360,7 @@ mod tests {
         let (fs, path, bytes, handles) = written(&[b"one", b"two"]);
         for bit in 0..bytes * 8 {
             fs.flip_bit(&path, bit).unwrap();
-            let damages = verify(&fs, &path, ID, bytes);
+            let damages = verify(&fs, &path, ID, bytes, &|| None);
             assert_eq!(damages.len(), 1, "bit {bit}");
             assert!(
                 (damages[0].offset..damages[0].offset + damages[0].bytes).contains(&(bit / 8)),
@@ -327,20 +368,28 @@ mod tests {
             );
             fs.flip_bit(&path, bit).unwrap();
         }
-        assert_eq!(verify(&fs, &path, ID, bytes), []);
-        assert_eq!(verify(&fs, &path, FileId(8), bytes).len(), 2, "header and records belong to file 7");
+        assert_eq!(verify(&fs, &path, ID, bytes, &|| None), []);
+        assert_eq!(
+            verify(&fs, &path, FileId(8), bytes, &|| None).len(),
+            2,
+            "header and records belong to file 7"
+        );
         for cut in 1..bytes {
             let is_whole = handles.iter().any(|handle| handle.offset + u64::from(handle.bytes) == cut);
             let has_none = cut == HEADER_BYTES as u64;
-            assert_eq!(verify(&fs, &path, ID, cut).is_empty(), is_whole || has_none, "the first {cut} bytes");
+            assert_eq!(
+                verify(&fs, &path, ID, cut, &|| None).is_empty(),
+                is_whole || has_none,
+                "the first {cut} bytes"
+            );
         }
-        assert_eq!(verify(&fs, &path, ID, bytes + 1).len(), 1, "the manifest names more");
+        assert_eq!(verify(&fs, &path, ID, bytes + 1, &|| None).len(), 1, "the manifest names more");
     }
 
     #[test]
     fn of_a_cut_file_only_what_it_lacks_is_damaged() {
         let (fs, path, bytes, _) = written(&[b"one", b"two"]);
-        let damages = verify(&fs, &path, ID, bytes + 100);
+        let damages = verify(&fs, &path, ID, bytes + 100, &|| None);
         let [damage] = &damages[..] else { panic!("{damages:?}") };
         assert_eq!((damage.offset, damage.bytes, &*damage.what), (bytes, 100, "the file ends too early"));
     }

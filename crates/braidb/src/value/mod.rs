@@ -37,6 +37,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 pub mod file;
+pub mod holes;
 #[cfg(test)]
 mod tests;
 
@@ -191,6 +192,12 @@ impl Bodies {
     pub fn is_held(&self, id: FileId) -> bool {
         let living = self.living.lock();
         living.bodies.range((id, 0)..=(id, u64::MAX)).any(|(_, body)| body.strong_count() > 0)
+    }
+
+    /// How many owners the bodies of file `id` have: tables, open tables, and readers between two steps.
+    pub fn owners(&self, id: FileId) -> usize {
+        let living = self.living.lock();
+        living.bodies.range((id, 0)..=(id, u64::MAX)).map(|(_, body)| body.strong_count()).sum()
     }
 
     /// Whether a body died since the last call of [`Bodies::take_any_died`].

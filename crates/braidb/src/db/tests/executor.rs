@@ -43,11 +43,15 @@ impl Bench {
     }
 
     pub fn on(fs: SimFs, options: Options) -> Bench {
+        Bench::at("/db", fs, options)
+    }
+
+    pub fn at(dir: &str, fs: SimFs, options: Options) -> Bench {
         let clock = Arc::new(StepClock::new());
         let runtime: Arc<dyn Runtime> = Arc::new(Inline::new(clock.clone()));
         let random = Arc::new(SeededRandom::new(1));
         let env = Env { fs: Arc::new(fs.clone()), clock, random, runtime };
-        Bench { db: options.env(env).open("/db").unwrap(), fs }
+        Bench { db: options.env(env).open(dir).unwrap(), fs }
     }
 
     /// The names of the files that end in `extension`.

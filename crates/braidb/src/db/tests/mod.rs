@@ -14,6 +14,7 @@ mod memory_limit;
 mod memory_simulator;
 mod rent;
 mod transactions;
+mod value_holes;
 
 use super::{Db, MemoryPolicy, Options};
 use crate::base::counters::Counters;

@@ -22,7 +22,7 @@ use crate::log;
 use crate::plan::form::LOADED_BYTES;
 use crate::table;
 use crate::value::{Body, file};
-use crate::version::shape::cut::count_values;
+use crate::version::shape::cut::{count_values, each_handle};
 use crate::version::{DirLock, Found, FoundFile, Manifest, State, TableStore, current, examine};
 use braidb_storage::{Env, FileSystem, ReadOnly};
 use std::collections::{BTreeMap, BTreeSet};
@@ -228,6 +228,19 @@ fn live_ranges(state: &State) -> BTreeMap<FileId, Vec<KeyRange>> {
     live
 }
 
+/// Where the records of a value file start that slices lead to, ascending.
+fn living_records(state: &State, id: FileId) -> Result<Vec<u64>> {
+    let mut starts = Vec::new();
+    let slices = state.families().values().flat_map(|family| family.version.slices());
+    for slice in slices.filter(|slice| slice.values.iter().any(|&(file, _)| file == id)) {
+        each_handle(&slice.table, &slice.range, |file, handle| {
+            starts.extend((file.id == id).then(|| file::record_of(&handle).start));
+        })?;
+    }
+    starts.sort_unstable();
+    Ok(starts)
+}
+
 /// A callback that gets the bytes of the files that were begun, and the bytes of all files.
 type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
@@ -409,17 +422,20 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Checks all records of the value files that tables name, dead ones included.
+    /// Checks all records of the value files that tables name, except what was punched out.
     fn value_files(&mut self, state: &State) {
-        state.value_files().iter().for_each(|(&id, file)| self.value_file(file.tier, id, file.bytes));
+        for (&id, file) in state.value_files() {
+            // Unreadable tables were reported above.
+            self.value_file(file.tier, id, file.bytes, &|| living_records(state, id).ok());
+        }
     }
 
-    fn value_file(&mut self, tier: TierId, id: FileId, bytes: u64) {
+    fn value_file(&mut self, tier: TierId, id: FileId, bytes: u64, living: file::Living<'_>) {
         let path = self.dirs.values(tier, id);
         if let Err(error) = self.count(&path) {
             return self.damage(Damage { path, offset: 0, bytes, what: error.to_string() });
         }
-        for damage in file::verify(self.env.fs.as_ref(), &path, id, bytes) {
+        for damage in file::verify(self.env.fs.as_ref(), &path, id, bytes, living) {
             self.damage(damage);
         }
     }
@@ -433,11 +449,11 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Without a manifest it is unknown which files count; each file is still checked against itself. Holes in tables look like damage,
-    /// because the live slices are unknown too.
+    /// Without a manifest it is unknown which files count; each file is still checked against itself. Holes look like damage, because the
+    /// live slices are unknown too.
     fn without_manifest(mut self, error: Error, listing: &Listing) -> Result<VerifyReport> {
         self.note(error)?;
-        for &FoundFile { tier, id, bytes } in &listing.tables {
+        for &FoundFile { tier, id, bytes, .. } in &listing.tables {
             let path = self.dirs.table(tier, id);
             self.count(&path)?;
             let expected = table::Expected { bytes, checksum: None, live: None, bodies: None };
@@ -445,8 +461,8 @@ impl<'a> Check<'a> {
                 self.damage(damage);
             }
         }
-        for &FoundFile { tier, id, bytes } in &listing.value_files {
-            self.value_file(tier, id, bytes);
+        for &FoundFile { tier, id, bytes, .. } in &listing.value_files {
+            self.value_file(tier, id, bytes, &|| None);
         }
         for log in listing.log_ids() {
             self.log(log, None)?;

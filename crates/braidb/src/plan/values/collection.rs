@@ -263,6 +263,7 @@ mod tests {
                 ValueFile {
                     bytes: HEADER_BYTES as u64 + record_bytes,
                     tail_bytes: 0,
+                    hole_bytes: 0,
                     tier: TierId::FAST,
                     live_bytes,
                     tables: 1,

@@ -15,6 +15,7 @@ use crate::base::mutant::mutant;
 use crate::base::part::Part;
 use crate::table::Table;
 use crate::value::file::record_bytes;
+use crate::value::{BodyFile, Handle};
 use crate::version::table_file::TableFile;
 use crate::visible::Cursor;
 use std::collections::BTreeMap;
@@ -87,15 +88,27 @@ fn divide_values(table: &TableFile, part: &Part, mut left: Part, mut right: Part
 /// Counts the bytes of the records that the entries of `table` in `range` lead to, by value file. Reads no value.
 pub fn count_values(table: &TableFile, range: &KeyRange) -> Result<BTreeMap<FileId, u64>> {
     let mut counted: BTreeMap<FileId, u64> = BTreeMap::new();
+    each_handle(table, range, |file, handle| {
+        *counted.entry(file.id).or_default() += record_bytes(&handle);
+    })?;
+    Ok(counted)
+}
+
+/// Calls `found` with each handle in the entries of `table` in `range`, in key order. Reads no value.
+pub fn each_handle(
+    table: &TableFile,
+    range: &KeyRange,
+    mut found: impl FnMut(BodyFile, Handle),
+) -> Result<()> {
     let mut cursor = table.index_reader()?.cursor(range.clone(), false);
     cursor.seek_to_first()?;
     while cursor.valid() {
         if let Some((file, handle)) = cursor.handle() {
-            *counted.entry(file.id).or_default() += record_bytes(&handle);
+            found(file, handle);
         }
         cursor.next()?;
     }
-    Ok(counted)
+    Ok(())
 }
 
 /// A key that cuts `runs` near the middle of their bytes. Prefers the start of a slice in the middle half of the

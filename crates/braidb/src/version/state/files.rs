@@ -16,11 +16,13 @@ pub struct FoundFile {
     pub tier: TierId,
     pub id: FileId,
     pub bytes: u64,
+    /// Bytes of a value file that lie in holes; 0 for a table.
+    pub hole_bytes: u64,
 }
 
-/// The lengths of the files that were found, by tier and id.
-fn by_place(found: &[FoundFile]) -> BTreeMap<(TierId, FileId), u64> {
-    found.iter().map(|file| ((file.tier, file.id), file.bytes)).collect()
+/// The files that were found, by tier and id.
+fn by_place(found: &[FoundFile]) -> BTreeMap<(TierId, FileId), &FoundFile> {
+    found.iter().map(|file| ((file.tier, file.id), file)).collect()
 }
 
 impl State {
@@ -30,9 +32,9 @@ impl State {
         let found = by_place(found);
         for table in self.tables() {
             let path = dirs.table(table.tier, table.id);
-            match found.get(&(table.tier, table.id)) {
+            match found.get(&(table.tier, table.id)).map(|file| file.bytes) {
                 None => return Err(Error::corruption(&path, 0, "the file is missing")),
-                Some(&bytes) if bytes != table.bytes => {
+                Some(bytes) if bytes != table.bytes => {
                     let what = format!("the file has {bytes} bytes instead of {}", table.bytes);
                     return Err(Error::corruption(&path, bytes.min(table.bytes), what));
                 }
@@ -64,9 +66,11 @@ impl State {
     ) -> Result<Vec<(TierId, FileId)>> {
         let found = by_place(found);
         for (&id, file) in &mut self.value_files {
-            let found_bytes = found.get(&(file.tier, id)).copied();
+            let found = found.get(&(file.tier, id));
+            let found_bytes = found.map(|found| found.bytes);
             check_body("value file", &dirs.values(file.tier, id), file.bytes, found_bytes)?;
             file.tail_bytes = found_bytes.map_or(0, |bytes| bytes - file.bytes);
+            file.hole_bytes = found.map_or(0, |found| found.hole_bytes.min(file.bytes));
         }
         let is_named = |(tier, id): &(TierId, FileId)| {
             let file = self.value_files.get(id).filter(|file| file.tier == *tier);

@@ -62,6 +62,8 @@ pub struct ValueFile {
     pub bytes: u64,
     /// Bytes behind this length that were found when the database was opened.
     pub tail_bytes: u64,
+    /// Bytes that were punched out, as far as is known: by this open, or found when the database was opened.
+    pub hole_bytes: u64,
     pub tier: TierId,
     pub tables: u32,
     /// Bytes of the records that slices lead to.
@@ -85,12 +87,13 @@ pub struct State {
 impl ValueFile {
     /// Bytes of the file on the device, as far as is known since the database was opened.
     pub fn total_bytes(&self) -> u64 {
-        self.bytes + self.tail_bytes
+        self.bytes.saturating_sub(self.hole_bytes) + self.tail_bytes
     }
 
-    /// Bytes that no slice leads to.
+    /// Bytes on the device that no slice leads to.
     pub fn garbage_bytes(&self) -> u64 {
-        self.bytes.saturating_sub(HEADER_BYTES as u64 + self.live_bytes) + self.tail_bytes
+        let dead_bytes = self.bytes.saturating_sub(HEADER_BYTES as u64 + self.live_bytes);
+        dead_bytes.saturating_sub(self.hole_bytes) + self.tail_bytes
     }
 }
 
@@ -185,6 +188,14 @@ impl State {
     pub fn log_bodies(&self) -> BTreeMap<FileId, &Arc<Body>> {
         let held = self.tables().flat_map(|table| table.logs());
         held.map(|held| (held.body.file.id, &held.body)).collect()
+    }
+
+    /// Notes how many bytes of value file `id` lie in holes, if tables still point into it. Returns how many of them were not known.
+    pub fn note_holes(&mut self, id: FileId, hole_bytes: u64) -> u64 {
+        let Some(file) = self.value_files.get_mut(&id) else { return hole_bytes };
+        let new_bytes = hole_bytes.saturating_sub(file.hole_bytes);
+        file.hole_bytes += new_bytes;
+        new_bytes
     }
 
     /// The value files that tables point into.
@@ -377,6 +388,7 @@ impl State {
                 let file = self.value_files.entry(id).or_insert(ValueFile {
                     bytes,
                     tail_bytes: 0,
+                    hole_bytes: 0,
                     tier,
                     tables: 0,
                     live_bytes: 0,

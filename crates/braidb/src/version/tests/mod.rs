@@ -63,7 +63,7 @@ fn state() -> State {
 
 /// A file on the fast tier.
 fn found(id: u64, bytes: u64) -> FoundFile {
-    FoundFile { tier: TierId::FAST, id: FileId(id), bytes }
+    FoundFile { tier: TierId::FAST, id: FileId(id), bytes, hole_bytes: 0 }
 }
 
 fn version(state: &State) -> &Version {
