@@ -63,7 +63,7 @@ impl SegmentCursor {
 #[inline]
 fn fetch_ahead(node: Ref<'_, Node>) {
     if let Some(next) = node.link(0).next() {
-        next.newest().prefetch();
+        next.newest().prefetch_entry();
         if let Some(second) = next.link(0).next() {
             second.prefetch();
         }

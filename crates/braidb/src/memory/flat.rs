@@ -281,7 +281,7 @@ impl Sorted for Flat {
 
     #[inline]
     fn prefetch(&self, at: usize) {
-        self.entries[at].record.prefetch();
+        self.entries[at].record.prefetch_entry();
     }
 
     fn lower_bound(&self, key: &[u8]) -> usize {

@@ -36,6 +36,10 @@ use std::slice;
 /// of keys.
 pub const MAX_HEIGHT: usize = if cfg!(loom) { 2 } else { 12 };
 
+/// Cache lines that are prefetched of an entry that will be read soon: 3. They hold its first 136 bytes or more, of which at most 24 are
+/// fields.
+const ENTRY_LINES: usize = 3;
+
 /// An atomic pointer to a `T` in the same arena, or null.
 pub struct Link<T>(AtomicPtr<T>);
 
@@ -108,6 +112,13 @@ impl<'a, T> Ref<'a, T> {
     #[inline]
     pub fn prefetch(self) {
         prefetch::line(self.at.as_ptr());
+    }
+
+    /// As [`Ref::prefetch`], for all of a small entry. A walk that reads values would otherwise wait for the end of each.
+    #[inline]
+    pub fn prefetch_entry(self) {
+        let first = self.at.as_ptr().cast::<u8>();
+        (0..ENTRY_LINES).for_each(|number| prefetch::line(first.wrapping_add(number * prefetch::LINE_BYTES)));
     }
 
     #[inline]
