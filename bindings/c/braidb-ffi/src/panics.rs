@@ -23,7 +23,10 @@ static IS_HOOKED: AtomicBool = AtomicBool::new(false);
 /// Runs the body of a function that returns no error. A panic leads to `neutral`.
 #[inline]
 pub fn quiet<T>(function: &'static str, neutral: T, body: impl FnOnce() -> T) -> T {
-    attempt(function, || Ok::<T, Panicked>(body())).unwrap_or(neutral)
+    caught(function, body).unwrap_or_else(|payload| {
+        drop(panicked(function, payload));
+        neutral
+    })
 }
 
 /// Runs the body of a function. A panic is a failure.
@@ -32,16 +35,21 @@ pub fn attempt<T, E: From<Panicked>>(
     function: &'static str,
     body: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, E> {
+    caught(function, body).unwrap_or_else(|payload| Err(panicked(function, payload).into()))
+}
+
+/// Runs the body of a function. A panic becomes its payload.
+#[inline]
+fn caught<T>(function: &'static str, body: impl FnOnce() -> T) -> Result<T, Box<dyn Any + Send>> {
     if !IS_HOOKED.load(Ordering::Relaxed) {
         note_places();
     }
     // After a panic the caller sees handles as the body left them. They hold no unsafe invariants, and the engine guards its own.
-    let outcome = panic::catch_unwind(AssertUnwindSafe(|| {
+    panic::catch_unwind(AssertUnwindSafe(|| {
         #[cfg(debug_assertions)]
         plant(function);
         body()
-    }));
-    outcome.unwrap_or_else(|payload| Err(panicked(function, payload).into()))
+    }))
 }
 
 /// From here on each panic is noted with its place. The hooks that were there before run too.

@@ -11,6 +11,7 @@ use braidb::Cursor;
 use braidb_ffi::memory::give;
 use braidb_ffi::panics::{attempt, quiet};
 use std::ffi::c_char;
+use std::mem;
 use std::ptr;
 
 /// Bytes that the cursor lends until it moves. C alone follows the pointer.
@@ -35,6 +36,8 @@ pub struct IteratorHandle {
     entry: Option<(Lent, Lent)>,
     /// The first error. It stays, so that a program that looks at the end alone finds it.
     failed: Option<Failure>,
+    /// The key of the last seek.
+    sought: Vec<u8>,
 }
 
 impl IteratorHandle {
@@ -52,19 +55,23 @@ impl IteratorHandle {
             Ok(cursor) => (Some(cursor), None),
             Err(failure) => (None, Some(failure)),
         };
-        IteratorHandle { cursor, entry: None, failed }
+        IteratorHandle { cursor, entry: None, failed, sought: Vec::new() }
     }
 
+    /// Moves the cursor, and lends the entry to which it comes.
+    #[inline]
     fn moved(&mut self, function: &'static str, movement: impl FnOnce(&mut Cursor) -> Result<bool>) {
-        self.entry = None;
-        let Some(cursor) = &mut self.cursor else { return };
+        let IteratorHandle { cursor, entry, failed, .. } = self;
+        *entry = None;
+        let Some(cursor) = cursor else { return };
         let outcome = attempt(function, || {
-            movement(cursor)?;
-            Ok::<_, Failure>(cursor.entry()?.map(|(key, value)| (Lent::new(key), Lent::new(value))))
+            if movement(cursor)? {
+                *entry = cursor.entry()?.map(|(key, value)| (Lent::new(key), Lent::new(value)));
+            }
+            Ok::<_, Failure>(())
         });
-        match outcome {
-            Ok(entry) => self.entry = entry,
-            Err(failure) => _ = self.failed.get_or_insert(failure),
+        if let Err(failure) = outcome {
+            failed.get_or_insert(failure);
         }
     }
 }
@@ -74,10 +81,10 @@ impl IteratorHandle {
 fn jump(
     function: &'static str,
     iterator: Option<&mut IteratorHandle>,
-    movement: impl FnOnce(&mut Cursor) -> Result<bool>,
+    movement: impl FnOnce(&mut Cursor) -> braidb::Result<bool>,
 ) {
     if let Some(iterator) = iterator {
-        iterator.moved(function, movement);
+        iterator.moved(function, |cursor| Ok(movement(cursor)?));
     }
 }
 
@@ -133,17 +140,25 @@ pub extern "C" fn leveldb_iter_valid(iterator: Option<&IteratorHandle>) -> u8 {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_iter_seek_to_first(iterator: Option<&mut IteratorHandle>) {
-    jump("leveldb_iter_seek_to_first", iterator, |cursor| Ok(cursor.first()?));
+    jump("leveldb_iter_seek_to_first", iterator, Cursor::first);
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_iter_seek_to_last(iterator: Option<&mut IteratorHandle>) {
-    jump("leveldb_iter_seek_to_last", iterator, |cursor| Ok(cursor.last()?));
+    jump("leveldb_iter_seek_to_last", iterator, Cursor::last);
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_iter_seek(iterator: Option<&mut IteratorHandle>, k: *const c_char, klen: usize) {
-    jump("leveldb_iter_seek", iterator, |cursor| Ok(cursor.seek(bytes(k, klen, "k")?)?));
+    let Some(iterator) = iterator else { return };
+    // The key may be the one that the iterator lends, which goes when the cursor moves.
+    let mut sought = mem::take(&mut iterator.sought);
+    iterator.moved("leveldb_iter_seek", |cursor| {
+        sought.clear();
+        sought.extend_from_slice(bytes(k, klen, "k")?);
+        Ok(cursor.seek(&sought)?)
+    });
+    iterator.sought = sought;
 }
 
 #[unsafe(no_mangle)]

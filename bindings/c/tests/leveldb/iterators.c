@@ -110,6 +110,59 @@ static void moment(void) {
     OK(leveldb_delete(db, written, "zzz", 3, &err));
 }
 
+/* Seeks to a key and to a value that the iterator lends. Walks and turns at an entry that is much larger than those beside it. */
+static void lent_and_large(void) {
+    enum { KEY = 20000, VALUE = 300000 };
+    char *key = (char *)malloc(KEY + 1), *value = (char *)malloc(VALUE + 1);
+    leveldb_iterator_t *iterator;
+    const char *lent;
+    size_t len;
+    int turn;
+    CHECK(key != NULL && value != NULL);
+    memset(key, 'k', KEY);
+    memset(value, 'v', VALUE);
+    key[KEY] = value[VALUE] = 0;
+    put(db, "j", key);
+    put(db, key, value);
+    put(db, "z", "last");
+    iterator = leveldb_create_iterator(db, read_now);
+    leveldb_iter_seek(iterator, "j", 1);
+    for (turn = 0; turn < 3; turn++) {
+        stands_on(iterator, "j", key);
+        lent = leveldb_iter_value(iterator, &len);
+        leveldb_iter_seek(iterator, lent, len);
+        stands_on(iterator, key, value);
+        lent = leveldb_iter_key(iterator, &len);
+        leveldb_iter_seek(iterator, lent, len);
+        stands_on(iterator, key, value);
+        leveldb_iter_next(iterator);
+        stands_on(iterator, "z", "last");
+        leveldb_iter_prev(iterator);
+        stands_on(iterator, key, value);
+        lent = leveldb_iter_key(iterator, &len);
+        leveldb_iter_seek(iterator, lent, len);
+        stands_on(iterator, key, value);
+        leveldb_iter_prev(iterator);
+    }
+    leveldb_iter_seek_to_first(iterator);
+    stands_on_number(iterator, next_number(-1));
+    leveldb_iter_prev(iterator);
+    stands_on(iterator, NULL, NULL);
+    leveldb_iter_seek_to_last(iterator);
+    stands_on(iterator, "z", "last");
+    leveldb_iter_next(iterator);
+    stands_on(iterator, NULL, NULL);
+    leveldb_iter_seek(iterator, key, KEY);
+    stands_on(iterator, key, value);
+    OK(leveldb_iter_get_error(iterator, &err));
+    leveldb_iter_destroy(iterator);
+    OK(leveldb_delete(db, written, "j", 1, &err));
+    OK(leveldb_delete(db, written, key, KEY, &err));
+    OK(leveldb_delete(db, written, "z", 1, &err));
+    free(key);
+    free(value);
+}
+
 static long property(const char *name) {
     char *text = leveldb_property_value(db, name);
     long number;
@@ -165,10 +218,12 @@ int main(int argc, char **argv) {
     whole_walks();
     turns();
     moment();
+    lent_and_large();
     facts();
     compactions();
     whole_walks();
     turns();
+    lent_and_large();
     facts();
     leveldb_close(db);
     return 0;
