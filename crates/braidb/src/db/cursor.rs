@@ -71,6 +71,7 @@ enum Place {
 
 impl Cursor {
     pub(super) fn new(range: Option<RangeView>, failed: Option<Error>) -> Cursor {
+        debug_assert!(range.is_none() || failed.is_none(), "an iterator that failed has given up its range");
         Cursor { range, place: Place::New, failed }
     }
 
@@ -103,10 +104,17 @@ impl Cursor {
     }
 
     /// Moves to the next entry in key order.
+    #[inline]
     #[allow(clippy::should_implement_trait, reason = "an iterator cannot lend its entries")]
     pub fn next(&mut self) -> Result<bool> {
+        if let Place::Forward(_) = self.place { self.step_forward() } else { self.turn_forward() }
+    }
+
+    /// As [`Cursor::next`], from any place but that of a walk forward.
+    #[inline(never)]
+    fn turn_forward(&mut self) -> Result<bool> {
         match &self.place {
-            Place::Forward(_) => self.step_forward(),
+            Place::Forward(_) => unreachable!("a walk forward steps"),
             Place::Backward(walk) => {
                 let key = walk.key().to_vec();
                 let is_repeated = mutant!("cursor_turn_repeats_a_key");
@@ -119,9 +127,16 @@ impl Cursor {
     }
 
     /// Moves to the next entry against key order.
+    #[inline]
     pub fn prev(&mut self) -> Result<bool> {
+        if let Place::Backward(_) = self.place { self.step_backward() } else { self.turn_backward() }
+    }
+
+    /// As [`Cursor::prev`], from any place but that of a walk backward.
+    #[inline(never)]
+    fn turn_backward(&mut self) -> Result<bool> {
         match &self.place {
-            Place::Backward(_) => self.step_backward(),
+            Place::Backward(_) => unreachable!("a walk backward steps"),
             Place::Forward(walk) => {
                 let key = walk.key().to_vec();
                 self.walk_backward(Some(Bound::Excluded(&key)))
@@ -146,11 +161,13 @@ impl Cursor {
     }
 
     /// The key and the value of the entry on which the cursor stands. An error does not move the cursor.
+    #[inline]
     pub fn entry(&mut self) -> Result<Option<(&[u8], &[u8])>> {
-        self.begin()?;
-        match (&mut self.place, &self.range) {
-            (Place::Forward(walk), Some(range)) => walk.entry(|key| !range.is_behind(key)).map(Some),
-            (Place::Backward(walk), Some(range)) => walk.entry(|key| !range.is_before(key)).map(Some),
+        let Some(range) = &self.range else { return self.begin().map(|_| None) };
+        range.check()?;
+        match &mut self.place {
+            Place::Forward(walk) => walk.entry(|key| !range.is_behind(key)).map(Some),
+            Place::Backward(walk) => walk.entry(|key| !range.is_before(key)).map(Some),
             _ => Ok(None),
         }
     }

@@ -189,6 +189,16 @@ impl Walk for BackwardWalk {
         if self.is_on_entry { self.merge.key() } else { &self.key }
     }
 
+    #[inline(always)]
+    fn has_value_beside(&self) -> bool {
+        self.is_on_entry && self.merge.has_value_beside()
+    }
+
+    #[inline(always)]
+    fn entry_beside(&self) -> (&[u8], &[u8]) {
+        (self.merge.key(), self.merge.value())
+    }
+
     fn take_value(&mut self) -> LazyValue {
         if self.is_on_entry {
             self.merge.lazy_value()

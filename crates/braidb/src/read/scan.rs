@@ -67,6 +67,10 @@ pub trait Walk {
     fn key(&self) -> &[u8];
     /// The value of the entry, to be read later. It is asked for once.
     fn take_value(&mut self) -> LazyValue;
+    /// Whether the value of the entry lies beside its key.
+    fn has_value_beside(&self) -> bool;
+    /// The key and the value of an entry whose value lies beside its key.
+    fn entry_beside(&self) -> (&[u8], &[u8]);
     /// The key and the value of the entry, lent until the next step.
     fn entry(&mut self) -> Result<(&[u8], &[u8])>;
     /// Whether the value of the entry lies in a value file, of which scans read ahead.
@@ -208,6 +212,15 @@ impl<W: Walk> Scan<W> {
     /// The key and the value of the entry on which the cursor stands, lent until it moves on. Reads values of value files ahead.
     #[inline]
     pub fn entry(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<(&[u8], &[u8])> {
+        if self.waiting.is_none() && self.walk.has_value_beside() {
+            return Ok(self.walk.entry_beside());
+        }
+        self.entry_elsewhere(within)
+    }
+
+    /// As [`Scan::entry`], for an entry that was read ahead, or whose value does not lie beside its key.
+    #[inline(never)]
+    fn entry_elsewhere(&mut self, within: impl Fn(&[u8]) -> bool) -> Result<(&[u8], &[u8])> {
         if self.waiting.is_none() && self.walk.is_in_value_file() {
             self.read_onward(within);
         }
@@ -417,6 +430,16 @@ impl Walk for ForwardWalk {
     #[inline]
     fn key(&self) -> &[u8] {
         if self.is_on_entry { self.merge.key() } else { &self.key }
+    }
+
+    #[inline(always)]
+    fn has_value_beside(&self) -> bool {
+        self.is_on_entry && self.merge.has_value_beside()
+    }
+
+    #[inline(always)]
+    fn entry_beside(&self) -> (&[u8], &[u8]) {
+        (self.merge.key(), self.merge.value())
     }
 
     #[inline(always)]

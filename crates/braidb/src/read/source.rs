@@ -190,6 +190,21 @@ impl Cursor for Source {
     }
 
     #[inline]
+    fn next_key(&mut self) -> Result<Option<&[u8]>> {
+        of_part!(self, cursor => cursor.next_key())
+    }
+
+    #[inline]
+    fn prev_key(&mut self) -> Result<Option<&[u8]>> {
+        of_part!(self, cursor => cursor.prev_key())
+    }
+
+    #[inline(always)]
+    fn has_value_beside(&self) -> bool {
+        of_part!(self, cursor => cursor.has_value_beside())
+    }
+
+    #[inline]
     fn fetch(&mut self) -> Result<()> {
         of_part!(self, cursor => cursor.fetch())
     }

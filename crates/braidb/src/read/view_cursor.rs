@@ -200,7 +200,7 @@ impl ViewCursor {
     }
 
     /// Whether the current entry lies in a table, instead of memory.
-    #[inline]
+    #[inline(always)]
     pub fn is_in_table(&self) -> bool {
         self.parts.merge.winner().is_in_table()
     }
@@ -302,12 +302,19 @@ impl ViewCursor {
         self.parts.merge.handle().is_some()
     }
 
+    /// Whether the value of the current entry lies beside its key, so that [`ViewCursor::value`] needs no [`ViewCursor::fetch`].
+    #[inline(always)]
+    pub fn has_value_beside(&self) -> bool {
+        self.parts.merge.has_value_beside()
+    }
+
     /// Reads the value of the current entry, if it lies in another file than its key.
     pub fn fetch(&mut self) -> Result<()> {
         self.parts.merge.fetch()
     }
 
     /// The value of the current entry, after [`ViewCursor::fetch`].
+    #[inline]
     pub fn value(&self) -> &[u8] {
         self.parts.merge.value()
     }

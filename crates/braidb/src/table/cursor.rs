@@ -120,6 +120,14 @@ impl Loaded {
         if is_alone { self.payload().with_directory(&self.owner) } else { self.payload() }
     }
 
+    /// Prefetches what a walk forward reads after the entry at `place`: as many bytes, because entries of a block are about equally large.
+    /// The processor's own prefetcher is late, as each block lies elsewhere in memory.
+    #[inline]
+    fn prefetch_behind(&self, place: Range<usize>) {
+        let block = &self.owner[self.payload.clone()];
+        prefetch::ends(&block[place.end..block.len().min(place.end + place.len())]);
+    }
+
     #[inline]
     fn value(&self, version: &Version) -> Range<usize> {
         self.payload.start + version.value.start..self.payload.start + version.value.end
@@ -312,6 +320,7 @@ impl TableCursor {
             if entry.shared > self.keys.len() {
                 return Err(flaw(SHARES_TOO_MUCH));
             }
+            loaded.prefetch_behind(self.next_entry..entry.next);
             self.current = enter(entry, &mut self.keys, &mut self.next_entry);
             self.leave_beyond();
             return Ok(());
@@ -442,6 +451,11 @@ impl Cursor for TableCursor {
     #[inline]
     fn is_last_of_key(&self) -> bool {
         self.interval.last().is_some_and(|next| self.keys[next.key.clone()] != *self.key())
+    }
+
+    #[inline]
+    fn has_value_beside(&self) -> bool {
+        self.at().1.pointer.is_none()
     }
 
     #[inline]

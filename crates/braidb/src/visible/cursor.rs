@@ -183,6 +183,22 @@ pub trait Cursor: Send {
     fn is_last_of_key(&self) -> bool {
         false
     }
+    /// As `next`. Returns the key of the next entry, if there is one.
+    #[inline]
+    fn next_key(&mut self) -> Result<Option<&[u8]>> {
+        self.next()?;
+        Ok(self.valid().then(|| self.key()))
+    }
+    /// As `prev`. Returns the key of the entry before, if there is one.
+    #[inline]
+    fn prev_key(&mut self) -> Result<Option<&[u8]>> {
+        self.prev()?;
+        Ok(self.valid().then(|| self.key()))
+    }
+    /// Whether the value of this entry lies beside its key, so that `value` needs no `fetch`.
+    fn has_value_beside(&self) -> bool {
+        true
+    }
     /// Reads the value of this entry, if it lies in another file than its key.
     fn fetch(&mut self) -> Result<()> {
         Ok(())
@@ -256,6 +272,21 @@ impl<C: Cursor + ?Sized> Cursor for Box<C> {
     #[inline]
     fn is_last_of_key(&self) -> bool {
         (**self).is_last_of_key()
+    }
+
+    #[inline]
+    fn next_key(&mut self) -> Result<Option<&[u8]>> {
+        (**self).next_key()
+    }
+
+    #[inline]
+    fn prev_key(&mut self) -> Result<Option<&[u8]>> {
+        (**self).prev_key()
+    }
+
+    #[inline]
+    fn has_value_beside(&self) -> bool {
+        (**self).has_value_beside()
     }
 
     #[inline]

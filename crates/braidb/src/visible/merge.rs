@@ -133,18 +133,16 @@ impl<C: Cursor> MergeCursor<C> {
 
     /// Moves the winner and finds the next one.
     #[inline]
-    fn advance(&mut self, step: impl FnOnce(&mut C) -> Result<()>) -> Result<()> {
+    fn advance(&mut self, step: impl FnOnce(&mut C) -> Result<Option<&[u8]>>) -> Result<()> {
         let winner = &mut self.tree[0];
         let source = winner.source;
-        let cursor = &mut self.sources[source as usize];
         mem::swap(&mut self.key, &mut self.key_before);
-        match step(cursor) {
+        match step(&mut self.sources[source as usize]) {
             Err(error) if !mutant!("iterator_error_swallowed") => {
                 self.tree.clear();
                 return Err(error);
             }
-            Ok(()) if cursor.valid() => {
-                let key = cursor.key();
+            Ok(Some(key)) => {
                 let code = Code::new(&self.key_before, key, self.backward);
                 if code < self.bound {
                     winner.code = code;
@@ -279,12 +277,12 @@ impl<C: Cursor> Cursor for MergeCursor<C> {
 
     fn next(&mut self) -> Result<()> {
         debug_assert!(!self.backward, "a cursor moves in one direction after it was positioned");
-        self.advance(|cursor| cursor.next())
+        self.advance(C::next_key)
     }
 
     fn prev(&mut self) -> Result<()> {
         debug_assert!(self.backward, "a cursor moves in one direction after it was positioned");
-        self.advance(|cursor| cursor.prev())
+        self.advance(C::prev_key)
     }
 
     #[inline]
@@ -314,6 +312,11 @@ impl<C: Cursor> Cursor for MergeCursor<C> {
         self.winner().is_last_of_key() && (self.bound > Code::EQUAL || self.is_above_losers())
     }
 
+    #[inline(always)]
+    fn has_value_beside(&self) -> bool {
+        self.winner().has_value_beside()
+    }
+
     #[inline]
     fn fetch(&mut self) -> Result<()> {
         let source = self.tree[0].source;
@@ -325,6 +328,7 @@ impl<C: Cursor> Cursor for MergeCursor<C> {
         self.winner().handle()
     }
 
+    #[inline]
     fn value(&self) -> &[u8] {
         self.winner().value()
     }

@@ -222,6 +222,11 @@ impl Cursor for RunCursor {
     }
 
     #[inline]
+    fn has_value_beside(&self) -> bool {
+        self.now().has_value_beside()
+    }
+
+    #[inline]
     fn fetch(&mut self) -> Result<()> {
         self.now_mut().fetch()
     }
