@@ -1,8 +1,8 @@
-//! How many bytes the cache may take, alone or beside the tables that are open.
+//! How many bytes the cache may take, alone or beside the tables.
 //!
 //! Indices, filters, samples and slots of open tables are needed for each read, so they stay until their table goes. A merge needs the logs
-//! that it loads. With the option `memory_limit` the cache has what they leave of one budget: it shrinks while tables grow. A sixteenth of the budget stays for blocks,
-//! because each read would wait for the device otherwise.
+//! that it loads. With the option `memory_limit` the cache has what tables and logs leave of one budget, so it shrinks while they grow. A
+//! sixteenth of the budget stays for blocks, because each read would wait for the device otherwise.
 
 use super::BlockCache;
 use crate::base::sync::{AtomicU64, Ordering};
