@@ -12,9 +12,9 @@ impl Db {
     /// vanish together, on stable storage when the call returns. What lies in them is neither read nor written: tables within a range are
     /// deleted, and those at its ends are cut. So an excise takes about as long as a flush, however much it takes away.
     ///
-    /// Values of 1 KiB and more lie in files of their own. The call punches holes into files of which an eighth or more is garbage, and
-    /// waits up to 0.1 s for readers and merges. Files that they hold for longer, and files of a checkpoint, come back when merges
-    /// have copied the rest of them.
+    /// Values of 1 KiB and more lie in files of their own. The call punches holes into files of which an eighth or more is garbage, which
+    /// takes about a second a GB. It waits up to 0.1 s for readers and merges that hold such a file. Files that they hold for longer, and
+    /// files of a checkpoint, give their space back when merges have copied the rest.
     ///
     /// Writes of other threads go on, and what they put into the ranges meanwhile stays. A reader may see it beside entries that are about to
     /// go. Iterators that are open show what they showed.
