@@ -1,0 +1,250 @@
+package io.github.braidb.streams;
+
+import io.github.braidb.BraidDb;
+import io.github.braidb.BraidException;
+import io.github.braidb.Range;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.ScheduledFuture;
+import java.util.concurrent.TimeUnit;
+import org.apache.kafka.streams.errors.ProcessorStateException;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The database that all stores of an application share. The first store opens it, and it is closed some time after the last one was.
+ *
+ * <p>Once a minute it takes away what no store needs: slots without a marker, and expired windows.
+ */
+final class BraidSpace {
+    /** What knows of entries that nothing reads any more. */
+    interface Expiring {
+        /** The range that has expired since the last call, or null if there is none. */
+        Range expired();
+    }
+
+    private static final Logger LOG = LoggerFactory.getLogger(BraidSpace.class);
+
+    /** The directory of the database in that of the application. Kafka Streams cleans directories of other names alone. */
+    private static final String DIRECTORY = "braidb";
+
+    /** The file that tells whether a path still leads to the database that was opened. */
+    private static final String LOCK = "LOCK";
+
+    /** How far above a store's directory that of the application may be: a task may lie in the directory of a named topology. */
+    private static final int LEVELS = 2;
+
+    /** Seconds between two clean-ups, 60: an excise takes about as long as a flush. */
+    private static final long CLEAN_UP_SECONDS = 60;
+
+    private static final ScheduledExecutorService TIMER = Executors.newSingleThreadScheduledExecutor(work -> {
+        Thread thread = new Thread(null, work, "braidb-streams", 0, false);
+        thread.setDaemon(true);
+        return thread;
+    });
+
+    /** The open spaces by directory. Its monitor guards opens, closes and the fields of all spaces. */
+    private static final Map<Path, BraidSpace> SPACES = new HashMap<>();
+
+    private final Path dir;
+    private final BraidDb db;
+    private final Object identity;
+    private final SlotTable table;
+    private final ScheduledFuture<?> cleaning;
+
+    /** The stores in use by their slot's number. The value tells what has expired, and is null for stores in which nothing expires. */
+    private final Map<Integer, Expiring> open = new HashMap<>();
+
+    private int users;
+    private ScheduledFuture<?> closing;
+    private volatile boolean hasFailed;
+
+    private BraidSpace(Path dir, Map<String, ?> configs) throws IOException {
+        this.dir = dir;
+        Files.createDirectories(dir);
+        db = BraidDb.open(dir, BraidConfig.options(configs));
+        try {
+            identity = identity(dir);
+            table = new SlotTable(db, dir.getParent());
+            table.sweep(open.keySet());
+        } catch (RuntimeException | Error error) {
+            db.close();
+            throw error;
+        }
+        cleaning = TIMER.scheduleWithFixedDelay(
+                this::cleanUpInTurn, CLEAN_UP_SECONDS, CLEAN_UP_SECONDS, TimeUnit.SECONDS);
+    }
+
+    /**
+     * The space of an application, for one more user. {@link #release} ends the use.
+     *
+     * @param taskDir the directory of the store's task
+     * @param applicationId the application
+     * @param configs its configuration, of which the first user's counts
+     */
+    static BraidSpace acquire(Path taskDir, String applicationId, Map<String, ?> configs) {
+        Path dir = root(taskDir.toAbsolutePath().normalize(), applicationId).resolve(DIRECTORY);
+        synchronized (SPACES) {
+            BraidSpace space = SPACES.get(dir);
+            if (space != null && space.users == 0 && !space.isUsable()) {
+                space.close();
+                space = null;
+            }
+            if (space == null) {
+                try {
+                    space = new BraidSpace(dir, configs);
+                } catch (BraidException | IOException error) {
+                    throw new ProcessorStateException("The database " + dir + " could not be opened", error);
+                }
+                SPACES.put(dir, space);
+            }
+            if (space.closing != null) {
+                space.closing.cancel(false);
+                space.closing = null;
+            }
+            space.users++;
+            return space;
+        }
+    }
+
+    /** The directory of the application, or that of the store where it lies elsewhere, as in tests of topologies. */
+    private static Path root(Path taskDir, String applicationId) {
+        Path root = taskDir;
+        for (int level = 0; level < LEVELS && root.getParent() != null; level++) {
+            root = root.getParent();
+            if (root.getFileName() != null && root.getFileName().toString().equals(applicationId)) {
+                return root;
+            }
+        }
+        return taskDir;
+    }
+
+    BraidDb db() {
+        return db;
+    }
+
+    /** Opens the slot of a store, which one store at a time does. */
+    Slot openSlot(Path taskDir, String store, String layout) {
+        synchronized (SPACES) {
+            try {
+                Slot slot = table.open(Marker.path(taskDir.toAbsolutePath().normalize(), store), layout);
+                if (open.containsKey(slot.number())) {
+                    throw new ProcessorStateException("The store " + store + " is open already in " + taskDir);
+                }
+                open.put(slot.number(), null);
+                return slot;
+            } catch (BraidException | IOException error) {
+                throw new ProcessorStateException("The store " + store + " could not be opened in " + dir, error);
+            }
+        }
+    }
+
+    /** Has expired entries of an open slot taken away. */
+    void watch(Slot slot, Expiring expiring) {
+        synchronized (SPACES) {
+            open.put(slot.number(), expiring);
+        }
+    }
+
+    void closeSlot(Slot slot) {
+        synchronized (SPACES) {
+            open.remove(slot.number());
+        }
+    }
+
+    /** Tells that a write failed in a way that only a new opening of the database mends. */
+    void fail() {
+        hasFailed = true;
+    }
+
+    /** Ends a use. The last one leaves the database open for a while. */
+    void release(long lingerMs) {
+        synchronized (SPACES) {
+            users--;
+            if (users == 0) {
+                closing = TIMER.schedule(this::closeUnused, lingerMs, TimeUnit.MILLISECONDS);
+            }
+        }
+    }
+
+    private void closeUnused() {
+        synchronized (SPACES) {
+            if (users == 0 && SPACES.get(dir) == this) {
+                close();
+            }
+        }
+    }
+
+    /** Whether the database takes writes, and its path leads to it. The caller has the monitor. */
+    private boolean isUsable() {
+        try {
+            return !hasFailed && identity.equals(identity(dir));
+        } catch (IOException error) {
+            return false;
+        }
+    }
+
+    private static Object identity(Path dir) throws IOException {
+        return Files.readAttributes(dir.resolve(LOCK), java.nio.file.attribute.BasicFileAttributes.class).fileKey();
+    }
+
+    /** The caller has the monitor. */
+    private void close() {
+        cleaning.cancel(false);
+        SPACES.remove(dir);
+        boolean isEmpty = false;
+        try {
+            isEmpty = isUsable() && !table.sweep(open.keySet());
+        } catch (BraidException error) {
+            LOG.warn("Dropped stores could not be removed from {}; the next open removes them", dir, error);
+        }
+        try {
+            db.close();
+            if (isEmpty) {
+                BraidDb.destroy(dir);
+            }
+        } catch (BraidException error) {
+            LOG.warn("The database {} did not close well; the next open recovers it", dir, error);
+        }
+    }
+
+    private void cleanUpInTurn() {
+        try {
+            cleanUp();
+        } catch (RuntimeException | Error error) {
+            LOG.warn("Expired and dropped entries of {} stay for another minute", dir, error);
+        }
+    }
+
+    /** Takes away what no store needs. */
+    void cleanUp() {
+        List<Range> expired = new ArrayList<>();
+        synchronized (SPACES) {
+            if (users == 0 || hasFailed) {
+                return;
+            }
+            table.sweep(open.keySet());
+            for (Expiring expiring : open.values()) {
+                Range range = expiring == null ? null : expiring.expired();
+                if (range != null) {
+                    expired.add(range);
+                }
+            }
+            users++;
+        }
+        try {
+            if (!expired.isEmpty()) {
+                db.excise(expired.toArray(Range[]::new));
+            }
+        } finally {
+            release(0);
+        }
+    }
+}

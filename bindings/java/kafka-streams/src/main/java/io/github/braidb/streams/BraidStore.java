@@ -1,0 +1,445 @@
+package io.github.braidb.streams;
+
+import io.github.braidb.BraidDb;
+import io.github.braidb.BraidException;
+import io.github.braidb.WriteBatch;
+import io.github.braidb.streams.internals.KafkaInternals;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.IsolationLevel;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.errors.InvalidStateStoreException;
+import org.apache.kafka.streams.errors.ProcessorStateException;
+import org.apache.kafka.streams.errors.TaskCorruptedException;
+import org.apache.kafka.streams.processor.StateStore;
+import org.apache.kafka.streams.processor.StateStoreContext;
+import org.apache.kafka.streams.query.Position;
+import org.apache.kafka.streams.query.PositionBound;
+import org.apache.kafka.streams.query.Query;
+import org.apache.kafka.streams.query.QueryConfig;
+import org.apache.kafka.streams.query.QueryResult;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * What all stores have in common: a slot of the application's database, its ledger, commits and restores.
+ *
+ * <p>The thread of the task writes. Any threads read. {@code docs/kafka-streams.md} says what each instant leaves behind after a crash.
+ */
+abstract class BraidStore implements StateStore {
+    /** The metrics' name of the kind of store. */
+    static final String METRICS_SCOPE = "braidb";
+
+    /** The setting of Kafka Streams 4.4 that has stores keep what no commit has in memory. */
+    static final String TRANSACTIONAL_CONFIG = "enable.transactional.statestores";
+
+    private static final Logger LOG = LoggerFactory.getLogger(BraidStore.class);
+
+    /** Kafka Streams up to 4.2 kept offsets in this file of a task's directory, and 4.3 hands them to the stores. */
+    private static final String LEGACY_OFFSETS = ".checkpoint";
+
+    private final String name;
+
+    /** What the bytes of the entries mean. A store of another layout does not open the slot. */
+    private final String layout;
+
+    /** The open iterators. */
+    private final Set<BraidIterator> iterators = ConcurrentHashMap.newKeySet();
+
+    private StateStoreContext context;
+    private BraidSpace space;
+    private long lingerMs;
+    private boolean isConsistencyEnabled;
+
+    /** Nothing was written to the slot since the store was opened. */
+    private boolean isUntouched;
+
+    private boolean isTransactional;
+
+    /** A write failed, or the slot is damaged: the store takes no writes until it is opened anew. */
+    private volatile boolean hasFailed;
+
+    private volatile Slot slot;
+    private volatile Ledger ledger;
+    private volatile Writer writer;
+    private volatile boolean isOpen;
+
+    /** The records that the entries come from, those of no commit included. Its monitor guards it. */
+    private volatile Position position = Position.emptyPosition();
+
+    BraidStore(String name, String layout) {
+        this.name = name;
+        this.layout = layout;
+    }
+
+    @Override
+    public final String name() {
+        return name;
+    }
+
+    @Override
+    public final boolean persistent() {
+        return true;
+    }
+
+    /** Kafka Streams keeps no file with offsets for a store that says yes. Deprecated, and asked for, in 4.3. */
+    @Override
+    @SuppressWarnings("deprecation")
+    public final boolean managesOffsets() {
+        return true;
+    }
+
+    @Override
+    public final boolean isOpen() {
+        return isOpen;
+    }
+
+    @Override
+    public final void init(StateStoreContext context, StateStore root) {
+        KafkaInternals.requireVersion();
+        this.context = context;
+        isConsistencyEnabled = KafkaInternals.isConsistencyEnabled(context.appConfigs());
+        lingerMs = BraidConfig.lingerMs(context.appConfigs());
+        space = BraidSpace.acquire(context.stateDir().toPath(), context.applicationId(), context.appConfigs());
+        try {
+            open();
+            context.register(
+                    root, KafkaInternals.restoreCallback(records -> restore(records, !isGlobal()), this::restoreEntries));
+        } catch (RuntimeException | Error error) {
+            close();
+            throw error;
+        }
+    }
+
+    private void open() {
+        Map<String, Object> configs = context.appConfigs();
+        isTransactional = !isGlobal() && Boolean.parseBoolean(String.valueOf(configs.get(TRANSACTIONAL_CONFIG)));
+        boolean isExactlyOnce = !isGlobal()
+                && StreamsConfig.EXACTLY_ONCE_V2.equals(configs.get(StreamsConfig.PROCESSING_GUARANTEE_CONFIG));
+        openSlot();
+        if (isExactlyOnce && ledger.isOpen()) {
+            // Entries of no commit may be in the slot. No marker leads to it any more, whatever Kafka Streams does next.
+            condemn();
+            if (!isTransactional) {
+                throw new TaskCorruptedException(Set.of(context.taskId()), new ProcessorStateException(
+                        "The store " + name + " was not committed before it ended, so it is restored from its changelog"));
+            }
+            space.closeSlot(slot);
+            openSlot();
+        }
+        startWriting();
+        isOpen = true;
+    }
+
+    private void openSlot() {
+        slot = space.openSlot(context.stateDir().toPath(), name, layout);
+        isUntouched = true;
+        ledger = guarded(() -> new Ledger(slot, new View.OfDatabase(db())));
+    }
+
+    private void startWriting() {
+        hasFailed = false;
+        position = ledger.position();
+        writer = guarded(() ->
+                Writer.of(isTransactional ? Writer.Kind.STAGED : Writer.Kind.STRAIGHT, db(), ledger));
+        guarded(() -> {
+            opened(writer.view(), ledger);
+            return null;
+        });
+    }
+
+    /** Called when the slot has been opened, and before the first read or write. */
+    void opened(View view, Ledger ledger) {}
+
+    /** The stream time that a commit keeps. */
+    long streamTime() {
+        return Ledger.NO_TIME;
+    }
+
+    /** Whether the store is a global one, which one thread fills from a topic, and which commits the next offset rather than the last. */
+    private boolean isGlobal() {
+        return context.taskId().subtopology() < 0;
+    }
+
+    final BraidDb db() {
+        return space.db();
+    }
+
+    final Slot slot() {
+        return slot;
+    }
+
+    final BraidSpace space() {
+        return space;
+    }
+
+    final StateStoreContext context() {
+        return context;
+    }
+
+    /** The stream time of the last commit. */
+    final long committedStreamTime() {
+        Ledger now = ledger;
+        return now == null ? Ledger.NO_TIME : now.streamTime();
+    }
+
+    final void checkOpen() {
+        if (!isOpen) {
+            throw new InvalidStateStoreException("The store " + name + " is closed");
+        }
+    }
+
+    /** What reads of an isolation level see. Throws if the store is closed. */
+    final View view(IsolationLevel level) {
+        checkOpen();
+        Writer now = writer;
+        if (now == null) {
+            throw new InvalidStateStoreException("The store " + name + " is closed");
+        }
+        return level == IsolationLevel.READ_COMMITTED ? new View.OfDatabase(db()) : now.view();
+    }
+
+    /** Sets an entry, or deletes it if the value is null, and moves the position to the record that is processed. */
+    final void write(byte[] key, byte[] value) {
+        checkWritable();
+        synchronized (position) {
+            changing(() -> writer.put(key, value));
+            Positions.update(position, context);
+        }
+    }
+
+    /** As {@link #write} for several entries, which are written together. */
+    final void writeAll(List<KeyValue<byte[], byte[]>> entries) {
+        checkWritable();
+        synchronized (position) {
+            changing(() -> writer.putAll(entries));
+            Positions.update(position, context);
+        }
+    }
+
+    private void checkWritable() {
+        checkOpen();
+        if (hasFailed) {
+            throw new ProcessorStateException("The store " + name + " takes no writes after an error; open it again");
+        }
+    }
+
+    /** Raises what the store knows of a changelog's records, before they are restored. */
+    void beforeRestore(Collection<ConsumerRecord<byte[], byte[]>> records) {}
+
+    /** The key in the slot for a key of the changelog, or null if the entry has expired. */
+    abstract byte[] restoredKey(byte[] key);
+
+    /** As {@link #restore}, where Kafka Streams tells neither offsets nor positions. */
+    private void restoreEntries(Collection<KeyValue<byte[], byte[]>> entries) {
+        restore(
+                entries.stream()
+                        .map(entry -> new ConsumerRecord<>("", 0, ConsumerRecord.NO_TIMESTAMP, entry.key, entry.value))
+                        .toList(),
+                false);
+    }
+
+    /** Writes records of the changelog in one batch, with the offset of the last one where it is known. */
+    private void restore(Collection<ConsumerRecord<byte[], byte[]>> records, boolean isOffsetKnown) {
+        checkWritable();
+        synchronized (position) {
+            beforeRestore(records);
+            WriteBatch batch = new WriteBatch();
+            Ledger.Sink sink = Writer.sink(batch);
+            ConsumerRecord<byte[], byte[]> last = null;
+            for (ConsumerRecord<byte[], byte[]> record : records) {
+                byte[] key = restoredKey(record.key());
+                if (key != null) {
+                    KafkaInternals.update(position, record, isConsistencyEnabled);
+                    sink.put(key, record.value());
+                }
+                last = record;
+            }
+            if (last != null && isOffsetKnown) {
+                ledger.setOffsets(Map.of(new TopicPartition(last.topic(), last.partition()), last.offset()), sink);
+            }
+            ledger.setPosition(position, sink);
+            ledger.setStreamTime(streamTime(), sink);
+            changing(() -> writer.restore(batch));
+        }
+    }
+
+    @Override
+    public final void commit(Map<TopicPartition, Long> changelogOffsets) {
+        if (!isOpen) {
+            return;
+        }
+        checkWritable();
+        if (areForeign(changelogOffsets)) {
+            LOG.info("The store {} is new, so the offsets in {} are not its own: it is restored", name, LEGACY_OFFSETS);
+            return;
+        }
+        synchronized (position) {
+            changing(() -> writer.commit(changelogOffsets, position, streamTime()));
+        }
+    }
+
+    /** Whether Kafka Streams hands over the offsets of a store of another kind that was here before an upgrade to 4.3. */
+    private boolean areForeign(Map<TopicPartition, Long> offsets) {
+        return isUntouched
+                && slot.isNew()
+                && offsets.values().stream().anyMatch(offset -> offset != null && offset >= 0)
+                && Files.exists(context.stateDir().toPath().resolve(LEGACY_OFFSETS));
+    }
+
+    @Override
+    public final Long committedOffset(TopicPartition partition) {
+        checkOpen();
+        if (isUntouched && !slot.isNew() && !ledger.hasOffsets()) {
+            leaveEntries();
+        }
+        return ledger.offset(partition);
+    }
+
+    /** Begins with a new slot if there are entries: the changelog is read from its start, and would not delete what it does not name. */
+    private void leaveEntries() {
+        boolean isEmpty = guarded(() -> {
+            try (View.Walk walk = writer.view().walk(slot.allData(), false)) {
+                return !walk.next();
+            }
+        });
+        if (!isEmpty) {
+            LOG.info("The entries of the store {} have no offset, so it begins empty and is restored", name);
+            condemn();
+            writer.close();
+            space.closeSlot(slot);
+            openSlot();
+            startWriting();
+        }
+    }
+
+    /** Asked for by Kafka Streams 4.4: bytes that are in no commit. */
+    public final long approximateNumUncommittedBytes() {
+        Writer now = writer;
+        return isOpen && now != null ? guarded(now::uncommittedBytes) : 0;
+    }
+
+    @Override
+    public final Position getPosition() {
+        synchronized (position) {
+            return position.copy();
+        }
+    }
+
+    @Override
+    public final <R> QueryResult<R> query(Query<R> query, PositionBound bound, QueryConfig config) {
+        boolean isCommitted = KafkaInternals.isCommittedOnly(config) && ledger != null;
+        return KafkaInternals.query(query, bound, config, this, isCommitted ? ledger.position() : position, context);
+    }
+
+    final void add(BraidIterator iterator) {
+        iterators.add(iterator);
+        if (!isOpen) {
+            iterator.close();
+        }
+    }
+
+    final void remove(BraidIterator iterator) {
+        iterators.remove(iterator);
+    }
+
+    /** Drops what no commit has. A second close does nothing. */
+    @Override
+    public final void close() {
+        isOpen = false;
+        if (!iterators.isEmpty()) {
+            LOG.warn("Closing {} open iterators for store {}", iterators.size(), name);
+            iterators.forEach(BraidIterator::close);
+        }
+        Writer ended = writer;
+        writer = null;
+        try {
+            if (ended != null) {
+                ended.close();
+            }
+        } finally {
+            leaveSpace();
+        }
+    }
+
+    private void leaveSpace() {
+        BraidSpace left = space;
+        space = null;
+        if (left == null) {
+            return;
+        }
+        if (slot != null) {
+            left.closeSlot(slot);
+            slot = null;
+        }
+        left.release(lingerMs);
+    }
+
+    /** Has the next opening of the store begin with a new slot. */
+    private void condemn() {
+        Path marker = slot.marker();
+        try {
+            Files.deleteIfExists(marker);
+        } catch (IOException error) {
+            throw new ProcessorStateException("The marker " + marker + " could not be deleted; delete it", error);
+        }
+    }
+
+    /** Runs a write. After an error the store takes no more. */
+    private void changing(Runnable write) {
+        isUntouched = false;
+        boolean isDone = false;
+        try {
+            guarded(() -> {
+                write.run();
+                return null;
+            });
+            isDone = true;
+        } finally {
+            hasFailed = hasFailed || !isDone;
+        }
+    }
+
+    /** Calls the database, and has its errors be those of Kafka Streams. */
+    final <T> T guarded(Supplier<T> call) {
+        try {
+            return call.get();
+        } catch (BraidException error) {
+            throw failure(error);
+        }
+    }
+
+    private RuntimeException failure(BraidException error) {
+        switch (error.code()) {
+            case CLOSED:
+                return new InvalidStateStoreException("The store " + name + " is closed", error);
+            case CORRUPTION:
+                hasFailed = true;
+                if (slot != null && !isGlobal()) {
+                    LOG.error("The entries of the store {} are damaged; it is restored from its changelog", name, error);
+                    condemn();
+                    return new TaskCorruptedException(
+                            Set.of(context.taskId()), new ProcessorStateException(error.getMessage(), error));
+                }
+                break;
+            case POISONED, LOCK_LOST:
+                if (space != null) {
+                    space.fail();
+                }
+                break;
+            default:
+                break;
+        }
+        return new ProcessorStateException("The store " + name + " failed: " + error.getMessage(), error);
+    }
+}

@@ -1,0 +1,183 @@
+package io.github.braidb.streams;
+
+import io.github.braidb.BraidDb;
+import io.github.braidb.Overlay;
+import io.github.braidb.WriteBatch;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Consumer;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.query.Position;
+
+/**
+ * How a store writes its slot. Whatever the kind, a commit is one batch: the entries that are not in the database yet, offsets, position and
+ * stream time. One thread writes.
+ *
+ * <p>If a write fails, the ledger may be ahead of the database. The caller closes the store then, and the next opening reads the ledger anew.
+ */
+abstract class Writer {
+    /** When entries reach the database. */
+    enum Kind {
+        /**
+         * At once, behind a status that says so. After a crash entries may be ahead of the offsets: at-least-once, the changelog writes them
+         * again; exactly-once, they have to go.
+         */
+        STRAIGHT,
+        /** At the commit. After a crash the last commit is there. */
+        STAGED
+    }
+
+    final BraidDb db;
+    final Ledger ledger;
+
+    private Writer(BraidDb db, Ledger ledger) {
+        this.db = db;
+        this.ledger = ledger;
+    }
+
+    static Writer of(Kind kind, BraidDb db, Ledger ledger) {
+        return switch (kind) {
+            case STRAIGHT -> new Straight(db, ledger);
+            case STAGED -> new Staged(db, ledger, db.overlay());
+        };
+    }
+
+    /** What the store's own reads see. */
+    abstract View view();
+
+    /** Sets a key, or deletes it if the value is null. */
+    abstract void put(byte[] key, byte[] value);
+
+    /** Sets or deletes keys together. */
+    abstract void putAll(List<KeyValue<byte[], byte[]>> entries);
+
+    /** Bytes that a crash would lose, about. */
+    long uncommittedBytes() {
+        return 0;
+    }
+
+    /** Writes entries of a changelog straight to the database, with what the ledger says of them. They belong to a commit already. */
+    final void restore(WriteBatch batch) {
+        if (batch.count() > 0) {
+            db.write(batch);
+        }
+    }
+
+    /**
+     * Makes all that was written so far one commit.
+     *
+     * @param offsets as {@link Ledger#setOffsets}
+     */
+    final void commit(Map<TopicPartition, Long> offsets, Position position, long streamTime) {
+        finish(sink -> {
+            ledger.setOffsets(offsets, sink);
+            ledger.setPosition(position, sink);
+            ledger.setStreamTime(streamTime, sink);
+            ledger.setOpen(false, sink);
+        });
+    }
+
+    /** Writes what {@code changes} adds, and all entries that are not in the database, in one batch. */
+    void finish(Consumer<Ledger.Sink> changes) {
+        WriteBatch batch = new WriteBatch();
+        changes.accept(sink(batch));
+        if (batch.count() > 0) {
+            db.write(batch);
+        }
+    }
+
+    /** Drops what no commit has. */
+    void close() {}
+
+    static Ledger.Sink sink(WriteBatch batch) {
+        return (key, value) -> {
+            if (value == null) {
+                batch.delete(key);
+            } else {
+                batch.put(key, value);
+            }
+        };
+    }
+
+    private static final class Straight extends Writer {
+        private final View view;
+
+        Straight(BraidDb db, Ledger ledger) {
+            super(db, ledger);
+            view = new View.OfDatabase(db);
+        }
+
+        @Override
+        View view() {
+            return view;
+        }
+
+        @Override
+        void put(byte[] key, byte[] value) {
+            if (!ledger.isOpen()) {
+                putAll(List.of(new KeyValue<>(key, value)));
+            } else if (value == null) {
+                db.delete(key);
+            } else {
+                db.put(key, value);
+            }
+        }
+
+        @Override
+        void putAll(List<KeyValue<byte[], byte[]>> entries) {
+            finish(sink -> {
+                ledger.setOpen(true, sink);
+                entries.forEach(entry -> sink.put(entry.key, entry.value));
+            });
+        }
+    }
+
+    private static final class Staged extends Writer {
+        private final Overlay overlay;
+        private final View view;
+
+        Staged(BraidDb db, Ledger ledger, Overlay overlay) {
+            super(db, ledger);
+            this.overlay = overlay;
+            view = new View.OfOverlay(db, overlay);
+        }
+
+        @Override
+        View view() {
+            return view;
+        }
+
+        @Override
+        void put(byte[] key, byte[] value) {
+            if (value == null) {
+                overlay.delete(key);
+            } else {
+                overlay.put(key, value);
+            }
+        }
+
+        @Override
+        void putAll(List<KeyValue<byte[], byte[]>> entries) {
+            entries.forEach(entry -> put(entry.key, entry.value));
+        }
+
+        @Override
+        long uncommittedBytes() {
+            return overlay.bytes();
+        }
+
+        @Override
+        void finish(Consumer<Ledger.Sink> changes) {
+            changes.accept(this::put);
+            if (overlay.count() > 0) {
+                overlay.commit();
+            }
+        }
+
+        @Override
+        void close() {
+            overlay.close();
+        }
+    }
+}

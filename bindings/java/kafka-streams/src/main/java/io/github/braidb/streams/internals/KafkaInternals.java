@@ -1,0 +1,257 @@
+package io.github.braidb.streams.internals;
+
+import java.lang.reflect.Method;
+import java.util.Collection;
+import java.util.Map;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.MetricName;
+import org.apache.kafka.common.metrics.Sensor;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.kstream.Window;
+import org.apache.kafka.streams.kstream.internals.SessionWindow;
+import org.apache.kafka.streams.kstream.internals.TimeWindow;
+import org.apache.kafka.streams.processor.BatchingStateRestoreCallback;
+import org.apache.kafka.streams.processor.StateRestoreCallback;
+import org.apache.kafka.streams.processor.StateStore;
+import org.apache.kafka.streams.processor.StateStoreContext;
+import org.apache.kafka.streams.processor.internals.ChangelogRecordDeserializationHelper;
+import org.apache.kafka.streams.processor.internals.RecordBatchingStateRestoreCallback;
+import org.apache.kafka.streams.processor.internals.metrics.StreamsMetricsImpl;
+import org.apache.kafka.streams.processor.internals.metrics.TaskMetrics;
+import org.apache.kafka.streams.query.Position;
+import org.apache.kafka.streams.query.PositionBound;
+import org.apache.kafka.streams.query.Query;
+import org.apache.kafka.streams.query.QueryConfig;
+import org.apache.kafka.streams.query.QueryResult;
+import org.apache.kafka.streams.state.internals.StoreQueryUtils;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * All that the stores use of Kafka Streams besides its public interface. No other file does. Each method does without where a version lacks
+ * what it wants, and says what is missing then.
+ */
+public final class KafkaInternals {
+    private static final Logger LOG = LoggerFactory.getLogger(KafkaInternals.class);
+
+    /** Tells the isolation level of an interactive query, from Kafka Streams 4.4 on. Null before. */
+    private static final Method ISOLATION_LEVEL = method(QueryConfig.class, "getIsolationLevel");
+
+    private KafkaInternals() {}
+
+    /**
+     * Refuses versions of Kafka Streams whose stores do not keep their own offsets.
+     *
+     * @throws UnsupportedOperationException if the version is older than 4.3
+     */
+    public static void requireVersion() {
+        if (method(StateStore.class, "commit", Map.class) == null) {
+            throw new UnsupportedOperationException(
+                    "The stores of BraidDB need Kafka Streams 4.3.1 or later; raise the version of kafka-streams");
+        }
+    }
+
+    private static Method method(Class<?> type, String name, Class<?>... parameters) {
+        try {
+            return type.getMethod(name, parameters);
+        } catch (NoSuchMethodException error) {
+            return null;
+        }
+    }
+
+    private static void lacks(String what, LinkageError error) {
+        LOG.warn("This version of Kafka Streams is not tested with BraidDB, and so {}", what, error);
+    }
+
+    /**
+     * What Kafka Streams calls to restore a store.
+     *
+     * @param records takes records, with their offsets and headers
+     * @param entries takes keys and values, where this version has no such callback
+     * @return the callback
+     */
+    public static StateRestoreCallback restoreCallback(
+            Consumer<Collection<ConsumerRecord<byte[], byte[]>>> records,
+            Consumer<Collection<KeyValue<byte[], byte[]>>> entries) {
+        try {
+            return Records.callback(records);
+        } catch (LinkageError error) {
+            lacks("a restore that is cut off begins from the last commit, and positions lack what was restored", error);
+            return new BatchingStateRestoreCallback() {
+                @Override
+                public void restoreAll(Collection<KeyValue<byte[], byte[]>> batch) {
+                    entries.accept(batch);
+                }
+            };
+        }
+    }
+
+    /** Loaded only by a version that has the callback. */
+    private static final class Records {
+        static StateRestoreCallback callback(Consumer<Collection<ConsumerRecord<byte[], byte[]>>> records) {
+            RecordBatchingStateRestoreCallback callback = records::accept;
+            return callback;
+        }
+    }
+
+    /**
+     * Whether changelogs carry positions.
+     *
+     * @param configs the configuration of the application
+     * @return whether they do
+     */
+    public static boolean isConsistencyEnabled(Map<String, Object> configs) {
+        try {
+            return StreamsConfig.InternalConfig.getBoolean(
+                    configs, StreamsConfig.InternalConfig.IQ_CONSISTENCY_OFFSET_VECTOR_ENABLED, false);
+        } catch (LinkageError error) {
+            lacks("positions lack what was restored", error);
+            return false;
+        }
+    }
+
+    /**
+     * Moves a position to that in a restored record.
+     *
+     * @param position the position
+     * @param record the record
+     * @param isConsistencyEnabled whether changelogs carry positions
+     */
+    public static void update(Position position, ConsumerRecord<byte[], byte[]> record, boolean isConsistencyEnabled) {
+        if (!isConsistencyEnabled) {
+            return;
+        }
+        try {
+            ChangelogRecordDeserializationHelper.applyChecksAndUpdatePosition(record, true, position);
+        } catch (LinkageError error) {
+            lacks("positions lack what was restored", error);
+        }
+    }
+
+    /**
+     * Answers the interactive queries that all stores answer.
+     *
+     * @param <R> what the query results in
+     * @param query the query
+     * @param bound what the position must reach
+     * @param config how to answer
+     * @param store the store
+     * @param position the position of what the query sees
+     * @param context the context of the store
+     * @return the answer
+     */
+    public static <R> QueryResult<R> query(
+            Query<R> query, PositionBound bound, QueryConfig config, StateStore store, Position position,
+            StateStoreContext context) {
+        try {
+            return StoreQueryUtils.handleBasicQueries(query, bound, config, store, position, context);
+        } catch (LinkageError error) {
+            lacks("interactive queries fail", error);
+            return QueryResult.forUnknownQueryType(query, store);
+        }
+    }
+
+    /**
+     * Whether a query asks for committed entries alone.
+     *
+     * @param config how to answer the query
+     * @return whether it does
+     */
+    public static boolean isCommittedOnly(QueryConfig config) {
+        try {
+            return ISOLATION_LEVEL != null && ISOLATION_LEVEL.invoke(config).toString().equalsIgnoreCase("read_committed");
+        } catch (ReflectiveOperationException error) {
+            throw new IllegalStateException("The isolation level of a query cannot be read", error);
+        }
+    }
+
+    /**
+     * What counts the records that a task dropped since they came too late.
+     *
+     * @param context the context of the store
+     * @return to be run once a record
+     */
+    public static Runnable droppedRecords(StateStoreContext context) {
+        try {
+            Sensor sensor = TaskMetrics.droppedRecordsSensor(
+                    Thread.currentThread().getName(), context.taskId().toString(), (StreamsMetricsImpl) context.metrics());
+            return sensor::record;
+        } catch (LinkageError error) {
+            lacks("dropped records are not counted", error);
+            return () -> {};
+        }
+    }
+
+    /**
+     * Adds a number to the metrics of a store. Kafka Streams removes it when the store is closed.
+     *
+     * @param context the context of the store
+     * @param scope the kind of store
+     * @param store the name of the store
+     * @param name the name of the number
+     * @param description what it counts
+     * @param number gives the number at a moment
+     */
+    public static void addGauge(
+            StateStoreContext context, String scope, String store, String name, String description, Supplier<Long> number) {
+        try {
+            StreamsMetricsImpl metrics = (StreamsMetricsImpl) context.metrics();
+            String task = context.taskId().toString();
+            MetricName added = new MetricName(
+                    name, "stream-state-metrics", description, metrics.storeLevelTagMap(task, scope, store));
+            if (!metrics.metrics().containsKey(added)) {
+                metrics.addStoreLevelMutableMetric(
+                        task, scope, store, name, description, Sensor.RecordingLevel.INFO, (config, now) -> number.get());
+            }
+        } catch (LinkageError error) {
+            lacks("there is no metric " + name, error);
+        }
+    }
+
+    /**
+     * A window of a length.
+     *
+     * @param start its start in milliseconds since the epoch
+     * @param end the moment behind it
+     * @return the window
+     */
+    public static Window timeWindow(long start, long end) {
+        try {
+            return new TimeWindow(start, end);
+        } catch (LinkageError error) {
+            lacks("windows are of a kind of our own", error);
+            return new PlainWindow(start, end);
+        }
+    }
+
+    /**
+     * A window of a session.
+     *
+     * @param start its start in milliseconds since the epoch
+     * @param end its last moment
+     * @return the window
+     */
+    public static Window sessionWindow(long start, long end) {
+        try {
+            return new SessionWindow(start, end);
+        } catch (LinkageError error) {
+            lacks("windows are of a kind of our own", error);
+            return new PlainWindow(start, end);
+        }
+    }
+
+    /** A window where this version has no other kind. */
+    private static final class PlainWindow extends Window {
+        PlainWindow(long start, long end) {
+            super(start, end);
+        }
+
+        @Override
+        public boolean overlap(Window other) {
+            return start() < other.end() && other.start() < end();
+        }
+    }
+}
