@@ -164,11 +164,13 @@ final class BraidSpace {
         hasFailed = true;
     }
 
-    /** Ends a use. The last one leaves the database open for a while. */
+    /** Ends a use. The last one leaves the database open for a while, or closes it if the time is 0. */
     void release(long lingerMs) {
         synchronized (SPACES) {
             users--;
-            if (users == 0) {
+            if (users == 0 && lingerMs <= 0) {
+                close();
+            } else if (users == 0) {
                 closing = TIMER.schedule(this::closeUnused, lingerMs, TimeUnit.MILLISECONDS);
             }
         }
@@ -199,9 +201,10 @@ final class BraidSpace {
     private void close() {
         cleaning.cancel(false);
         SPACES.remove(dir);
+        boolean isUsable = isUsable();
         boolean isEmpty = false;
         try {
-            isEmpty = isUsable() && !table.sweep(open.keySet());
+            isEmpty = isUsable && !table.sweep(open.keySet());
         } catch (BraidException error) {
             LOG.warn("Dropped stores could not be removed from {}; the next open removes them", dir, error);
         }
@@ -211,7 +214,11 @@ final class BraidSpace {
                 BraidDb.destroy(dir);
             }
         } catch (BraidException error) {
-            LOG.warn("The database {} did not close well; the next open recovers it", dir, error);
+            if (isUsable) {
+                LOG.warn("The database {} did not close well; the next open recovers it", dir, error);
+            } else {
+                LOG.info("The database {} was removed, or had failed, before it was closed: {}", dir, error.getMessage());
+            }
         }
     }
 

@@ -1,0 +1,131 @@
+package io.github.braidb.streams;
+
+import java.io.File;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.serialization.Serde;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.StreamsMetrics;
+import org.apache.kafka.streams.processor.CommitCallback;
+import org.apache.kafka.streams.processor.StateRestoreCallback;
+import org.apache.kafka.streams.processor.StateStore;
+import org.apache.kafka.streams.processor.StateStoreContext;
+import org.apache.kafka.streams.processor.TaskId;
+import org.apache.kafka.streams.processor.api.MockProcessorContext;
+import org.apache.kafka.streams.processor.api.RecordMetadata;
+import org.apache.kafka.streams.processor.internals.RecordBatchingStateRestoreCallback;
+
+/** What a task is to its stores. */
+final class FakeContext implements StateStoreContext {
+    static final String APPLICATION = "application";
+
+    private final StateStoreContext mock = new MockProcessorContext<Object, Object>().getStateStoreContext();
+    private final Map<String, Object> configs = new HashMap<>();
+    private final TaskId task;
+    private final File taskDir;
+    private RecordBatchingStateRestoreCallback callback;
+    private RecordMetadata record;
+
+    FakeContext(Path stateDir, TaskId task) {
+        this.task = task;
+        taskDir = stateDir.resolve(APPLICATION).resolve(task.subtopology() < 0 ? "global" : task.toString()).toFile();
+        taskDir.mkdirs();
+        configs.put(BraidConfig.LINGER_MS_CONFIG, 0);
+    }
+
+    FakeContext with(String name, Object value) {
+        configs.put(name, value);
+        return this;
+    }
+
+    FakeContext exactlyOnce() {
+        return with("processing.guarantee", "exactly_once_v2");
+    }
+
+    FakeContext transactional() {
+        return exactlyOnce().with(BraidStore.TRANSACTIONAL_CONFIG, true);
+    }
+
+    /** The record that the task processes from now on. */
+    void process(String topic, int partition, long offset) {
+        record = new RecordMetadata() {
+            @Override
+            public String topic() {
+                return topic;
+            }
+
+            @Override
+            public int partition() {
+                return partition;
+            }
+
+            @Override
+            public long offset() {
+                return offset;
+            }
+        };
+    }
+
+    void restore(List<ConsumerRecord<byte[], byte[]>> records) {
+        callback.restoreBatch(records);
+    }
+
+    @Override
+    public void register(StateStore store, StateRestoreCallback callback) {
+        this.callback = (RecordBatchingStateRestoreCallback) callback;
+    }
+
+    @Override
+    public void register(StateStore store, StateRestoreCallback callback, CommitCallback commit) {
+        register(store, callback);
+    }
+
+    @Override
+    public String applicationId() {
+        return APPLICATION;
+    }
+
+    @Override
+    public TaskId taskId() {
+        return task;
+    }
+
+    @Override
+    public Optional<RecordMetadata> recordMetadata() {
+        return Optional.ofNullable(record);
+    }
+
+    @Override
+    public Serde<?> keySerde() {
+        return Serdes.Bytes();
+    }
+
+    @Override
+    public Serde<?> valueSerde() {
+        return Serdes.ByteArray();
+    }
+
+    @Override
+    public File stateDir() {
+        return taskDir;
+    }
+
+    @Override
+    public StreamsMetrics metrics() {
+        return mock.metrics();
+    }
+
+    @Override
+    public Map<String, Object> appConfigs() {
+        return configs;
+    }
+
+    @Override
+    public Map<String, Object> appConfigsWithPrefix(String prefix) {
+        return Map.of();
+    }
+}

@@ -1,0 +1,434 @@
+package io.github.braidb.streams;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.IsolationLevel;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.errors.InvalidStateStoreException;
+import org.apache.kafka.streams.errors.ProcessorStateException;
+import org.apache.kafka.streams.errors.TaskCorruptedException;
+import org.apache.kafka.streams.processor.TaskId;
+import org.apache.kafka.streams.state.KeyValueIterator;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Commits, restores, aborts and wipes of a store. A store that is closed without a commit leaves what a kill leaves. */
+final class StoreTest {
+    private static final TopicPartition CHANGELOG = new TopicPartition("application-store-changelog", 1);
+    private static final TaskId TASK = new TaskId(0, 1);
+
+    @TempDir
+    private Path dir;
+
+    private FakeContext context() {
+        return new FakeContext(dir, TASK);
+    }
+
+    private static BraidKeyValueStore open(FakeContext context) {
+        return open(context, "store", Format.PLAIN);
+    }
+
+    private static BraidKeyValueStore open(FakeContext context, String name, Format format) {
+        BraidKeyValueStore store = BraidKeyValueStore.of(name, format);
+        store.init(context, store);
+        return store;
+    }
+
+    private static Bytes key(String text) {
+        return Bytes.wrap(bytes(text));
+    }
+
+    private static byte[] bytes(String text) {
+        return text.getBytes(StandardCharsets.UTF_8);
+    }
+
+    private static void put(BraidKeyValueStore store, String key, String value) {
+        store.put(key(key), value == null ? null : bytes(value));
+    }
+
+    private static String text(byte[] value) {
+        return value == null ? null : new String(value, StandardCharsets.UTF_8);
+    }
+
+    private static String get(BraidKeyValueStore store, String key) {
+        return text(store.get(key(key)));
+    }
+
+    private static List<String> entries(KeyValueIterator<Bytes, byte[]> iterator) {
+        List<String> entries = new ArrayList<>();
+        try (iterator) {
+            while (iterator.hasNext()) {
+                KeyValue<Bytes, byte[]> entry = iterator.next();
+                entries.add(text(entry.key.get()) + "=" + text(entry.value));
+            }
+        }
+        return entries;
+    }
+
+    private static ConsumerRecord<byte[], byte[]> record(long offset, String key, String value) {
+        return new ConsumerRecord<>(
+                CHANGELOG.topic(), CHANGELOG.partition(), offset, bytes(key), value == null ? null : bytes(value));
+    }
+
+    private Path marker() {
+        return dir.resolve("application/0_1/braidb.store.slot");
+    }
+
+    @Test
+    void aCommitKeepsEntriesOffsetAndPosition() {
+        FakeContext context = context();
+        BraidKeyValueStore store = open(context);
+        assertNull(store.committedOffset(CHANGELOG));
+        context.process("input", 1, 41);
+        put(store, "a", "1");
+        store.commit(Map.of(CHANGELOG, 7L));
+        assertEquals(7, store.committedOffset(CHANGELOG));
+        store.close();
+
+        BraidKeyValueStore again = open(context());
+        assertEquals("1", get(again, "a"));
+        assertEquals(7, again.committedOffset(CHANGELOG));
+        assertEquals(Map.of(1, 41L), again.getPosition().getPartitionPositions("input"));
+        again.close();
+    }
+
+    @Test
+    void offsetsAreRemovedOneByOneAndAltogether() {
+        TopicPartition other = new TopicPartition("other", 2);
+        BraidKeyValueStore store = open(context());
+        put(store, "a", "1");
+        store.commit(Map.of(CHANGELOG, 7L, other, 8L));
+        Map<TopicPartition, Long> removal = new java.util.HashMap<>();
+        removal.put(CHANGELOG, null);
+        store.commit(removal);
+        assertNull(store.committedOffset(CHANGELOG));
+        assertEquals(8, store.committedOffset(other));
+        store.close();
+        BraidKeyValueStore again = open(context());
+        assertNull(again.committedOffset(CHANGELOG));
+        assertEquals(8, again.committedOffset(other));
+        again.commit(Map.of());
+        assertNull(again.committedOffset(other));
+        again.close();
+    }
+
+    @Test
+    void atLeastOnceEntriesMayBeAheadOfTheOffset() {
+        BraidKeyValueStore store = open(context());
+        put(store, "a", "1");
+        store.commit(Map.of(CHANGELOG, 7L));
+        put(store, "a", "2");
+        store.close();
+        BraidKeyValueStore again = open(context());
+        assertEquals("2", get(again, "a"));
+        assertEquals(7, again.committedOffset(CHANGELOG));
+        again.close();
+    }
+
+    @Test
+    void exactlyOnceEntriesOfNoCommitCorruptTheTask() {
+        BraidKeyValueStore store = open(context().exactlyOnce());
+        put(store, "a", "1");
+        store.commit(Map.of(CHANGELOG, 7L));
+        store.close();
+        // All was committed, so the store goes on.
+        BraidKeyValueStore second = open(context().exactlyOnce());
+        assertEquals("1", get(second, "a"));
+        put(second, "a", "2");
+        second.close();
+        TaskCorruptedException error =
+                assertThrows(TaskCorruptedException.class, () -> open(context().exactlyOnce()));
+        assertEquals(java.util.Set.of(TASK), error.corruptedTasks());
+        // Even where the directory of the task stays, nothing of it is seen again.
+        BraidKeyValueStore third = open(context().exactlyOnce());
+        assertNull(get(third, "a"));
+        assertNull(third.committedOffset(CHANGELOG));
+        third.close();
+    }
+
+    @Test
+    void anAtLeastOnceCrashIsNoticedAfterAChangeToExactlyOnce() {
+        BraidKeyValueStore store = open(context());
+        put(store, "a", "1");
+        store.close();
+        assertThrows(TaskCorruptedException.class, () -> open(context().exactlyOnce()));
+    }
+
+    @Test
+    void aRestoreAloneCorruptsNothing() {
+        FakeContext context = context().exactlyOnce();
+        BraidKeyValueStore store = open(context);
+        context.restore(List.of(record(3, "a", "1"), record(5, "b", "2")));
+        store.close();
+        BraidKeyValueStore again = open(context().exactlyOnce());
+        assertEquals(5, again.committedOffset(CHANGELOG));
+        assertEquals(List.of("a=1", "b=2"), entries(again.all()));
+        again.close();
+    }
+
+    @Test
+    void aRestoreDeletesAndGoesOn() {
+        FakeContext context = context();
+        BraidKeyValueStore store = open(context);
+        context.restore(List.of(record(3, "a", "1"), record(4, "b", "2"), record(5, "a", null)));
+        assertEquals(List.of("b=2"), entries(store.all()));
+        context.restore(List.of(record(6, "c", "3")));
+        assertEquals(6, store.committedOffset(CHANGELOG));
+        context.restore(List.of());
+        store.close();
+    }
+
+    @Test
+    void transactionalEntriesAreSeenByTheTaskAloneUntilTheCommit() {
+        FakeContext context = context().transactional();
+        BraidKeyValueStore store = open(context);
+        context.process("input", 1, 41);
+        put(store, "a", "1");
+        put(store, "b", "2");
+        assertEquals("1", get(store, "a"));
+        assertEquals(List.of("a=1", "b=2"), entries(store.all()));
+        assertEquals(List.of("b=2", "a=1"), entries(store.reverseAll()));
+        assertNull(store.readOnly(IsolationLevel.READ_COMMITTED).get(key("a")));
+        assertEquals(List.of(), entries(store.readOnly(IsolationLevel.READ_COMMITTED).all()));
+        assertTrue(store.approximateNumUncommittedBytes() > 0);
+        store.commit(Map.of(CHANGELOG, 7L));
+        assertEquals(0, store.approximateNumUncommittedBytes());
+        assertEquals("1", text(store.readOnly(IsolationLevel.READ_COMMITTED).get(key("a"))));
+        put(store, "a", null);
+        assertNull(get(store, "a"));
+        assertEquals(List.of("a=1", "b=2"), entries(store.readOnly(IsolationLevel.READ_COMMITTED).all()));
+        store.close();
+    }
+
+    @Test
+    void anAbortLeavesTheLastCommit() {
+        FakeContext context = context().transactional();
+        BraidKeyValueStore store = open(context);
+        context.process("input", 1, 41);
+        put(store, "a", "1");
+        store.commit(Map.of(CHANGELOG, 7L));
+        context.process("input", 1, 42);
+        put(store, "a", "2");
+        put(store, "b", "2");
+        assertEquals(42, store.getPosition().getPartitionPositions("input").get(1));
+        store.close();
+        BraidKeyValueStore again = open(context().transactional());
+        assertEquals(List.of("a=1"), entries(again.all()));
+        assertEquals(7, again.committedOffset(CHANGELOG));
+        assertEquals(Map.of(1, 41L), again.getPosition().getPartitionPositions("input"));
+        again.close();
+    }
+
+    @Test
+    void entriesOfNoCommitGoBeforeTransactionsBegin() {
+        BraidKeyValueStore store = open(context().exactlyOnce());
+        put(store, "a", "1");
+        store.close();
+        BraidKeyValueStore again = open(context().transactional());
+        assertEquals(List.of(), entries(again.all()));
+        assertNull(again.committedOffset(CHANGELOG));
+        again.close();
+    }
+
+    @Test
+    void aDroppedDirectoryDropsTheSlot() throws Exception {
+        BraidKeyValueStore kept = open(context(), "kept", Format.PLAIN);
+        BraidKeyValueStore store = open(context());
+        put(store, "a", "1");
+        store.commit(Map.of(CHANGELOG, 7L));
+        int number = store.slot().number();
+        store.close();
+        Files.delete(marker());
+        BraidKeyValueStore again = open(context());
+        assertNotEquals(number, again.slot().number());
+        assertNull(get(again, "a"));
+        assertNull(again.committedOffset(CHANGELOG));
+        again.space().cleanUp();
+        assertEquals(0, again.db().estimate(Slot.whole(number)).entries());
+        again.close();
+        kept.close();
+    }
+
+    @Test
+    void noNumberIsGivenTwice() throws Exception {
+        java.util.Set<Integer> numbers = new java.util.HashSet<>();
+        for (int time = 0; time < 5; time++) {
+            BraidKeyValueStore store = open(context());
+            assertTrue(numbers.add(store.slot().number()), numbers.toString());
+            BraidKeyValueStore other = open(context(), "other", Format.PLAIN);
+            numbers.add(other.slot().number());
+            other.close();
+            store.close();
+            Files.delete(marker());
+        }
+        assertEquals(6, numbers.size());
+    }
+
+    @Test
+    void aMarkerOfAnotherDatabaseLeadsNowhere() throws Exception {
+        BraidKeyValueStore store = open(context());
+        put(store, "a", "1");
+        store.close();
+        String foreign = Files.readString(marker()).replaceAll("(?m)^........-", "00000000-");
+        Files.writeString(marker(), foreign);
+        BraidKeyValueStore again = open(context());
+        assertNull(get(again, "a"));
+        again.close();
+    }
+
+    @Test
+    void entriesOfAnotherFormatAreNotRead() {
+        BraidKeyValueStore store = open(context());
+        put(store, "a", "1");
+        store.commit(Map.of(CHANGELOG, 7L));
+        store.close();
+        BraidKeyValueStore timestamped = open(context(), "store", Format.TIMESTAMPED);
+        assertNull(get(timestamped, "a"));
+        assertNull(timestamped.committedOffset(CHANGELOG));
+        timestamped.close();
+    }
+
+    @Test
+    void offsetsThatAnotherStoreLeftAreNotTaken() throws Exception {
+        FakeContext context = context();
+        Files.writeString(context.stateDir().toPath().resolve(".checkpoint"), "0\n1\ntopic 1 7\n");
+        BraidKeyValueStore store = open(context);
+        store.commit(Map.of(CHANGELOG, 7L));
+        assertNull(store.committedOffset(CHANGELOG));
+        put(store, "a", "1");
+        store.commit(Map.of(CHANGELOG, 8L));
+        assertEquals(8, store.committedOffset(CHANGELOG));
+        store.close();
+    }
+
+    @Test
+    void entriesWithoutOffsetGoBeforeARestoreFromTheStart() {
+        BraidKeyValueStore store = open(context());
+        put(store, "a", "1");
+        store.commit(Map.of(CHANGELOG, 7L));
+        store.commit(Map.of());
+        store.close();
+        FakeContext context = context();
+        BraidKeyValueStore again = open(context);
+        assertEquals("1", get(again, "a"));
+        assertNull(again.committedOffset(CHANGELOG));
+        assertNull(get(again, "a"));
+        context.restore(List.of(record(3, "b", "2")));
+        assertEquals(List.of("b=2"), entries(again.all()));
+        again.close();
+    }
+
+    @Test
+    void aGlobalStoreKeepsTheOffsetsThatItIsTold() {
+        FakeContext context = new FakeContext(dir, new TaskId(-1, -1)).transactional();
+        BraidKeyValueStore store = open(context);
+        context.restore(List.of(record(3, "a", "1")));
+        assertNull(store.committedOffset(CHANGELOG));
+        assertEquals("1", text(store.readOnly(IsolationLevel.READ_COMMITTED).get(key("a"))));
+        store.commit(Map.of(CHANGELOG, 4L));
+        put(store, "b", "2");
+        store.close();
+        BraidKeyValueStore again = open(new FakeContext(dir, new TaskId(-1, -1)).transactional());
+        assertEquals(4, again.committedOffset(CHANGELOG));
+        assertEquals(List.of("a=1", "b=2"), entries(again.all()));
+        again.close();
+    }
+
+    @Test
+    void aClosedStoreRefuses() {
+        BraidKeyValueStore store = open(context());
+        put(store, "a", "1");
+        KeyValueIterator<Bytes, byte[]> iterator = store.all();
+        store.close();
+        store.close();
+        assertFalse(store.isOpen());
+        assertThrows(InvalidStateStoreException.class, () -> get(store, "a"));
+        assertThrows(InvalidStateStoreException.class, () -> put(store, "a", "2"));
+        assertThrows(InvalidStateStoreException.class, store::all);
+        assertThrows(InvalidStateStoreException.class, () -> store.committedOffset(CHANGELOG));
+        assertThrows(InvalidStateStoreException.class, iterator::hasNext);
+        store.commit(Map.of(CHANGELOG, 7L));
+        store.init(context(), store);
+        assertEquals("1", get(store, "a"));
+        assertNull(store.committedOffset(CHANGELOG));
+        store.close();
+    }
+
+    @Test
+    void aStoreIsOpenOnce() {
+        BraidKeyValueStore store = open(context());
+        assertThrows(ProcessorStateException.class, () -> open(context()));
+        put(store, "a", "1");
+        store.close();
+    }
+
+    @Test
+    void aWriteThatFailsEndsAllWrites() {
+        BraidKeyValueStore store = open(context());
+        put(store, "a", "1");
+        Bytes large = Bytes.wrap(new byte[1 << 17]);
+        assertThrows(ProcessorStateException.class, () -> store.put(large, new byte[0]));
+        assertThrows(ProcessorStateException.class, () -> put(store, "b", "2"));
+        assertThrows(ProcessorStateException.class, () -> store.commit(Map.of(CHANGELOG, 7L)));
+        assertEquals("1", get(store, "a"));
+        store.close();
+    }
+
+    @Test
+    void prefixesAndRangesEndWhereTheyShould() {
+        BraidKeyValueStore store = open(context());
+        for (String name : List.of("a", "b", "ba", "bz", "c")) {
+            put(store, name, "1");
+        }
+        store.put(Bytes.wrap(new byte[] {(byte) 0xFF, (byte) 0xFF}), bytes("2"));
+        BraidKeyValueStore next = open(context(), "next", Format.PLAIN);
+        put(next, "b", "3");
+        assertEquals(List.of("b=1", "ba=1", "bz=1"), entries(store.prefixScan("b", (topic, text) -> bytes(text))));
+        byte[] last = {(byte) 0xFF};
+        assertEquals(1, entries(store.prefixScan(last, (topic, prefix) -> prefix)).size());
+        assertEquals(List.of("ba=1", "bz=1"), entries(store.range(key("ba"), key("bz"))));
+        assertEquals(List.of("b=1", "a=1"), entries(store.reverseRange(null, key("b"))));
+        assertEquals(6, entries(store.all()).size());
+        assertEquals(6, store.approximateNumEntries());
+        assertEquals(List.of(), entries(store.range(key("c"), key("b"))));
+        next.close();
+        store.close();
+    }
+
+    @Test
+    void theLastStoreTakesAnEmptyDatabaseAlong() throws Exception {
+        BraidKeyValueStore store = open(context());
+        put(store, "a", "1");
+        Path log = dir.resolve("application/braidb");
+        Files.delete(marker());
+        store.close();
+        long end = System.nanoTime() + 20_000_000_000L;
+        while (files(log) > 1 && System.nanoTime() < end) {
+            Thread.sleep(10);
+        }
+        assertEquals(1, files(log), "only LOCK stays");
+        BraidKeyValueStore again = open(context());
+        assertNull(get(again, "a"));
+        again.close();
+    }
+
+    private static long files(Path dir) throws Exception {
+        try (var files = Files.list(dir)) {
+            return files.count();
+        }
+    }
+}
