@@ -1,5 +1,6 @@
 package io.github.braidb.streams;
 
+import org.apache.kafka.streams.kstream.EmitStrategy;
 import org.apache.kafka.streams.state.DslKeyValueParams;
 import org.apache.kafka.streams.state.DslSessionParams;
 import org.apache.kafka.streams.state.DslStoreSuppliers;
@@ -30,7 +31,8 @@ public final class BraidDslStoreSuppliers implements DslStoreSuppliers {
     public WindowBytesStoreSupplier windowStore(DslWindowParams params) {
         return WindowSupplier.of(
                 params.name(), Format.of(params.dslStoreFormat()), params.retentionPeriod().toMillis(),
-                params.windowSize().toMillis(), params.retainDuplicates());
+                params.windowSize().toMillis(), params.retainDuplicates(),
+                params.emitStrategy().type() == EmitStrategy.StrategyType.ON_WINDOW_CLOSE);
     }
 
     @Override

@@ -23,6 +23,7 @@ abstract class BraidSegmentedStore extends BraidStore implements BraidSpace.Expi
     private final SegmentKeys keys;
     private final long retentionMs;
     private final long segmentMs;
+    private final long graceMs;
 
     /** The segments that may have live entries. */
     private final NavigableSet<Long> segments = new ConcurrentSkipListSet<>();
@@ -35,11 +36,19 @@ abstract class BraidSegmentedStore extends BraidStore implements BraidSpace.Expi
 
     private Runnable droppedRecords;
 
-    BraidSegmentedStore(String name, SegmentKeys keys, Format format, long retentionMs, long segmentMs) {
+    /**
+     * A store.
+     *
+     * @param graceMs how long reads see an entry beyond the retention: 1 ms where the topology emits windows once they are closed, as in the
+     *     built-in stores
+     */
+    BraidSegmentedStore(
+            String name, SegmentKeys keys, Format format, long retentionMs, long segmentMs, long graceMs) {
         super(name, keys.name().toLowerCase(java.util.Locale.ROOT) + "/" + format + "/" + segmentMs);
         this.keys = keys;
         this.retentionMs = retentionMs;
         this.segmentMs = segmentMs;
+        this.graceMs = graceMs;
     }
 
     @Override
@@ -69,8 +78,9 @@ abstract class BraidSegmentedStore extends BraidStore implements BraidSpace.Expi
         return streamTime;
     }
 
-    final long retentionMs() {
-        return retentionMs;
+    /** The earliest time of an entry that reads see. */
+    final long firstVisible() {
+        return streamTime - retentionMs + 1 - graceMs;
     }
 
     final long segmentMs() {

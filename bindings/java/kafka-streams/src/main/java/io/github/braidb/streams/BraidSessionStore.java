@@ -15,7 +15,7 @@ class BraidSessionStore extends BraidSegmentedStore implements SessionStore<Byte
     private BraidSessionStore(SessionSupplier supplier) {
         super(
                 supplier.name(), SegmentKeys.SESSION, supplier.format(), supplier.retentionPeriod(),
-                supplier.segmentIntervalMs());
+                supplier.segmentIntervalMs(), 0);
         reads = new SessionReads(this, IsolationLevel.READ_UNCOMMITTED);
     }
 

@@ -60,7 +60,7 @@ public final class BraidStores {
      */
     public static WindowBytesStoreSupplier windowStore(
             String name, Duration retention, Duration window, boolean retainDuplicates) {
-        return WindowSupplier.of(name, Format.PLAIN, retention.toMillis(), window.toMillis(), retainDuplicates);
+        return WindowSupplier.of(name, Format.PLAIN, retention.toMillis(), window.toMillis(), retainDuplicates, false);
     }
 
     /**
@@ -75,7 +75,7 @@ public final class BraidStores {
      */
     public static WindowBytesStoreSupplier timestampedWindowStore(
             String name, Duration retention, Duration window, boolean retainDuplicates) {
-        return WindowSupplier.of(name, Format.TIMESTAMPED, retention.toMillis(), window.toMillis(), retainDuplicates);
+        return WindowSupplier.of(name, Format.TIMESTAMPED, retention.toMillis(), window.toMillis(), retainDuplicates, false);
     }
 
     /**
@@ -90,7 +90,7 @@ public final class BraidStores {
      */
     public static WindowBytesStoreSupplier timestampedWindowStoreWithHeaders(
             String name, Duration retention, Duration window, boolean retainDuplicates) {
-        return WindowSupplier.of(name, Format.HEADERS, retention.toMillis(), window.toMillis(), retainDuplicates);
+        return WindowSupplier.of(name, Format.HEADERS, retention.toMillis(), window.toMillis(), retainDuplicates, false);
     }
 
     /**

@@ -27,22 +27,17 @@ final class SegmentedReads {
     byte[] get(byte[] key) {
         View view = store.view(level);
         long time = keys.timestamp(key);
-        if (time < firstLive()) {
+        if (time < store.firstVisible()) {
             return null;
         }
         byte[] data = store.slot().data(BraidSegmentedStore.inSegment(store.segment(time), key));
         return store.guarded(() -> view.get(data));
     }
 
-    /** The earliest time of an entry that has not expired. */
-    private long firstLive() {
-        return store.streamTime() - store.retentionMs() + 1;
-    }
-
     /** The entries of a record's key that are within times, as {@link SegmentKeys#isWithin}. */
     KeyValueIterator<Bytes, byte[]> ofKey(Bytes key, long from, long to, boolean isBackward) {
         byte[] bytes = key.get();
-        long first = Math.max(from, firstLive());
+        long first = Math.max(from, store.firstVisible());
         Predicate<byte[]> filter = found -> isOf(found, bytes) && keys.isWithin(found, first, to);
         return entries(first, to, isBackward, filter, segment -> {
             long start = segment * store.segmentMs();
@@ -59,7 +54,7 @@ final class SegmentedReads {
         }
         byte[] least = keyFrom == null ? null : keyFrom.get();
         byte[] most = keyTo == null ? null : keyTo.get();
-        long first = Math.max(from, firstLive());
+        long first = Math.max(from, store.firstVisible());
         Predicate<byte[]> filter = found -> keys.isWithin(found, first, to)
                 && (least == null || compare(found, least) >= 0)
                 && (most == null || compare(found, most) <= 0);
@@ -69,14 +64,16 @@ final class SegmentedReads {
         });
     }
 
-    /** The sessions that end between two times, in the order of segments and keys. */
+    /**
+     * The sessions that end between two times, in the order of segments and keys. Those that have expired are there too as long as their
+     * segment is: the topology emits sessions by this call once they are closed.
+     */
     KeyValueIterator<Bytes, byte[]> endingIn(long earliest, long latest) {
-        long first = Math.max(earliest, firstLive());
         View view = store.view(level);
         return BraidIterator.of(
-                store, view, store.segments(first, latest).stream().map(segment -> range(segment, null, null)).iterator(),
+                store, view, store.segments(earliest, latest).stream().map(segment -> range(segment, null, null)).iterator(),
                 false, BraidSegmentedStore.HEAD_BYTES,
-                found -> keys.timestamp(found) >= first && keys.timestamp(found) <= latest);
+                found -> keys.timestamp(found) >= earliest && keys.timestamp(found) <= latest);
     }
 
     private KeyValueIterator<Bytes, byte[]> entries(

@@ -15,29 +15,38 @@ class WindowSupplier implements WindowBytesStoreSupplier {
     private final long retentionMs;
     private final long windowMs;
     private final boolean retainsDuplicates;
+    private final boolean isFinal;
 
-    private WindowSupplier(String name, Format format, long retentionMs, long windowMs, boolean retainsDuplicates) {
+    private WindowSupplier(
+            String name, Format format, long retentionMs, long windowMs, boolean retainsDuplicates, boolean isFinal) {
         this.name = name;
         this.format = format;
         this.retentionMs = retentionMs;
         this.windowMs = windowMs;
         this.retainsDuplicates = retainsDuplicates;
+        this.isFinal = isFinal;
     }
 
-    static WindowSupplier of(String name, Format format, long retentionMs, long windowMs, boolean retainsDuplicates) {
+    /**
+     * A supplier.
+     *
+     * @param isFinal whether the topology emits windows once they are closed, for which it reads them by time
+     */
+    static WindowSupplier of(
+            String name, Format format, long retentionMs, long windowMs, boolean retainsDuplicates, boolean isFinal) {
         if (windowMs < 0 || retentionMs < windowMs) {
             throw new IllegalArgumentException("The window store " + name + " has windows of " + windowMs
                     + " ms and keeps them " + retentionMs + " ms; it must keep them at least as long as they are");
         }
         return format == Format.HEADERS
-                ? new WithHeaders(name, retentionMs, windowMs, retainsDuplicates)
-                : new WindowSupplier(name, format, retentionMs, windowMs, retainsDuplicates);
+                ? new WithHeaders(name, retentionMs, windowMs, retainsDuplicates, isFinal)
+                : new WindowSupplier(name, format, retentionMs, windowMs, retainsDuplicates, isFinal);
     }
 
     /** Kafka Streams asks for the interface. */
     private static final class WithHeaders extends WindowSupplier implements HeadersBytesStoreSupplier {
-        WithHeaders(String name, long retentionMs, long windowMs, boolean retainsDuplicates) {
-            super(name, Format.HEADERS, retentionMs, windowMs, retainsDuplicates);
+        WithHeaders(String name, long retentionMs, long windowMs, boolean retainsDuplicates, boolean isFinal) {
+            super(name, Format.HEADERS, retentionMs, windowMs, retainsDuplicates, isFinal);
         }
     }
 
@@ -48,6 +57,10 @@ class WindowSupplier implements WindowBytesStoreSupplier {
 
     Format format() {
         return format;
+    }
+
+    boolean isFinal() {
+        return isFinal;
     }
 
     @Override
