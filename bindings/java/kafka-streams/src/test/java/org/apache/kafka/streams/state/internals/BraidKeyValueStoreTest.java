@@ -1,6 +1,5 @@
 package org.apache.kafka.streams.state.internals;
 
-import io.github.braidb.streams.BraidStores;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.streams.processor.StateStoreContext;
 import org.apache.kafka.streams.state.KeyValueStore;
@@ -8,11 +7,16 @@ import org.apache.kafka.streams.state.Stores;
 
 /** Kafka's own tests of key-value stores, on ours. */
 public class BraidKeyValueStoreTest extends AbstractKeyValueStoreTest {
+    boolean isTransactional() {
+        return false;
+    }
+
     @Override
     @SuppressWarnings("unchecked")
     protected <K, V> KeyValueStore<K, V> createKeyValueStore(StateStoreContext context) {
         KeyValueStore<K, V> store = Stores.keyValueStoreBuilder(
-                        BraidStores.keyValueStore("my-store"), (Serde<K>) context.keySerde(), (Serde<V>) context.valueSerde())
+                        Suppliers.keyValueStore("my-store", isTransactional()),
+                        (Serde<K>) context.keySerde(), (Serde<V>) context.valueSerde())
                 .build();
         store.init(context, store);
         return store;

@@ -1,7 +1,5 @@
 package org.apache.kafka.streams.state.internals;
 
-import io.github.braidb.streams.BraidStores;
-import java.time.Duration;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.WindowStore;
@@ -11,13 +9,16 @@ public class BraidWindowStoreTest extends AbstractWindowBytesStoreTest {
     /** Some tests open a second store beside the first one, and a store of one name is open once. */
     private int stores;
 
+    boolean isTransactional() {
+        return false;
+    }
+
     @Override
     <K, V> WindowStore<K, V> buildWindowStore(
             long retentionPeriod, long windowSize, boolean retainDuplicates, Serde<K> keySerde, Serde<V> valueSerde) {
         return Stores.windowStoreBuilder(
-                        BraidStores.windowStore(
-                                "window-store-" + ++stores, Duration.ofMillis(retentionPeriod), Duration.ofMillis(windowSize),
-                                retainDuplicates),
+                        Suppliers.windowStore(
+                                "window-store-" + ++stores, retentionPeriod, windowSize, retainDuplicates, isTransactional()),
                         keySerde, valueSerde)
                 .build();
     }
