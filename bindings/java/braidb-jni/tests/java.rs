@@ -8,86 +8,22 @@
     reason = "writes sources and classes, and starts compilers and programs"
 )]
 
+mod jdk;
+
 use std::collections::BTreeSet;
 use std::env;
 use std::fs::{self, Permissions};
-use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The oldest version of Java for which the sources are written.
-const OLDEST: u32 = 17;
+use jdk::{OLDEST, bindings, lack, leave_out, library, program, read, room, run, sources, write};
+
 /// Native bytes before the collector is prompted in the test of leaks: 4 MiB, so that a few thousand cursors are enough.
 const LEAKS_BYTES: u32 = 4 << 20;
 /// The platform's name in the paths of libraries in jars.
 const PLATFORM: &str = "linux-x86_64";
-
-/// The directory `bindings/java`.
-fn bindings() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-/// A program of the JDK.
-fn program(name: &str) -> PathBuf {
-    match env::var_os("JAVA_HOME") {
-        Some(home) => Path::new(&home).join("bin").join(name),
-        None => PathBuf::from(name),
-    }
-}
-
-/// Why there is no JDK, if there is none.
-fn lack() -> Option<String> {
-    let javac = program("javac");
-    let answer = match Command::new(&javac).arg("-version").output() {
-        Ok(answer) => answer,
-        Err(error) => return Some(format!("there is no `{}`: {error}", javac.display())),
-    };
-    let said = String::from_utf8_lossy(&answer.stdout).into_owned();
-    let version = said.split([' ', '.']).nth(1).and_then(|version| version.trim().parse::<u32>().ok());
-    match version {
-        Some(version) if version >= OLDEST => None,
-        _ => Some(format!("`{}` says {said:?}, and Java {OLDEST} is needed", javac.display())),
-    }
-}
-
-/// Says that a test is left out, also where the output of passing tests is hidden.
-fn leave_out(test: &str, why: &str) {
-    let is_required =
-        env::var("BRAIDB_REQUIRE").is_ok_and(|words| words.split_whitespace().any(|word| word == "java"));
-    assert!(!is_required, "{test}: {why}");
-    let _ = writeln!(io::stderr(), "SKIPPED java {test}: {why}");
-}
-
-/// The native library. Cargo builds it beside this test.
-fn library() -> PathBuf {
-    let test = env::current_exe().expect("a program knows its file");
-    test.with_file_name(format!("{}braidb_jni{}", env::consts::DLL_PREFIX, env::consts::DLL_SUFFIX))
-}
-
-fn read(path: &Path) -> String {
-    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-fn write(path: &Path, text: &str) {
-    fs::write(path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-}
-
-/// An empty directory for this test program.
-fn room(name: &str) -> PathBuf {
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("braidb-jni").join(name);
-    let _ = fs::remove_dir_all(&dir);
-    fs::create_dir_all(&dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
-    dir
-}
-
-/// The Java sources in a directory.
-fn sources(dir: &Path) -> Vec<PathBuf> {
-    let entries = dir.read_dir().unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
-    let paths = entries.map(|entry| entry.expect("a directory can be read").path());
-    paths.filter(|path| path.extension().is_some_and(|extension| extension == "java")).collect()
-}
 
 fn main_sources() -> PathBuf {
     bindings().join("braidb/src/main/java/io/github/braidb")
@@ -95,15 +31,6 @@ fn main_sources() -> PathBuf {
 
 fn test_sources() -> PathBuf {
     bindings().join("braidb/src/test/java/io/github/braidb")
-}
-
-/// Runs a program to its end. Returns what it printed.
-fn run(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let said =
-        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{command:?}: {}\n{said}", output.status);
-    said
 }
 
 /// The programs of docs/java.md: the text of each block of Java.
@@ -193,7 +120,7 @@ fn is_here(test: &str) -> bool {
     match lack() {
         None => true,
         Some(why) => {
-            leave_out(test, &why);
+            leave_out("java", test, &why);
             false
         }
     }
@@ -258,7 +185,7 @@ fn full_heaps() {
 #[test]
 fn panics() {
     if !cfg!(debug_assertions) {
-        return leave_out("panics", "only a build with debug assertions plants panics");
+        return leave_out("java", "panics", "only a build with debug assertions plants panics");
     }
     if !is_here("panics") {
         return;
@@ -321,7 +248,11 @@ fn bundled() -> String {
 #[test]
 fn libraries_come_out_of_jars() {
     if !cfg!(target_arch = "x86_64") {
-        return leave_out("libraries_come_out_of_jars", "there is no jar with a library for this machine");
+        return leave_out(
+            "java",
+            "libraries_come_out_of_jars",
+            "there is no jar with a library for this machine",
+        );
     }
     if !is_here("libraries_come_out_of_jars") {
         return;
@@ -362,7 +293,11 @@ fn module_of(pom: &str) -> String {
 #[test]
 fn jars_work_on_the_module_path() {
     if !cfg!(target_arch = "x86_64") {
-        return leave_out("jars_work_on_the_module_path", "there is no jar with a library for this machine");
+        return leave_out(
+            "java",
+            "jars_work_on_the_module_path",
+            "there is no jar with a library for this machine",
+        );
     }
     if !is_here("jars_work_on_the_module_path") {
         return;

@@ -9,7 +9,10 @@ public final class BraidConfig {
     /** The native memory of all stores of the application in bytes: 268,435,456 (256 MiB) by default. */
     public static final String MEMORY_BYTES_CONFIG = "braidb.memory.bytes";
 
-    /** How long the database stays open after the last store was closed, in milliseconds: 2,000 by default. */
+    /**
+     * How long the database stays open after the last store was closed, in milliseconds: 2,000 by default, or the system property of this
+     * name.
+     */
     public static final String LINGER_MS_CONFIG = "braidb.linger.ms";
 
     /** In front of the name of any option in {@code docs/options.md}: {@code braidb.option.open_files}. */

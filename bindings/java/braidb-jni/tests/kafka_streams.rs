@@ -1,0 +1,172 @@
+//! Compiles the state stores for Kafka Streams, and runs their tests in `bindings/java/kafka-streams/src/test`: ours, and Kafka's own tests of
+//! stores, on the oldest version of Kafka that they work with; ours alone on a newer one. No broker runs.
+//!
+//! Maven gives the class path, from its local repository if that has all, and downloads about 120 MB otherwise, once. Without a JDK 17 or
+//! later, or without Maven, the tests pass and print what they leave out. If the environment variable `BRAIDB_REQUIRE` has the word `kafka`,
+//! they fail.
+#![allow(clippy::disallowed_methods, reason = "writes classes, and starts compilers and programs")]
+
+mod jdk;
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use jdk::{OLDEST, bindings, lack, leave_out, library, program, read, room, run, sources, write};
+
+/// The version of Kafka whose own tests are published, and the newest one that the stores are tested with.
+const VERSIONS: [&str; 2] = ["4.3.1", "4.4.0"];
+
+/// Our classes of tests, and the subclasses of Kafka's own.
+const OURS: &str = "io.github.braidb.streams";
+const SUITES: &str = "org.apache.kafka.streams.state.internals";
+
+/// The directory `bindings/java/kafka-streams`.
+fn module() -> PathBuf {
+    bindings().join("kafka-streams")
+}
+
+/// The Java sources below a directory.
+fn all_sources(dir: &Path) -> Vec<PathBuf> {
+    let mut found = sources(dir);
+    for entry in dir.read_dir().unwrap_or_else(|error| panic!("{}: {error}", dir.display())) {
+        let path = entry.expect("a directory can be read").path();
+        if path.is_dir() {
+            found.extend(all_sources(&path));
+        }
+    }
+    found
+}
+
+/// The jars for a version of Kafka, as a class path. Maven is asked once for each text of the POM.
+fn class_path(version: &str) -> Result<String, String> {
+    let pom = module().join("tests/pom.xml");
+    let known = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("kafka-streams-{version}.class-path"));
+    let title = format!("{}\n", read(&pom).lines().map(str::trim).collect::<String>());
+    let jars = fs::read_to_string(&known).ok().and_then(|text| text.strip_prefix(&title).map(str::to_owned));
+    if let Some(jars) = jars.filter(|jars| jars.split(':').all(|jar| Path::new(jar).exists())) {
+        return Ok(jars);
+    }
+    let asked = room("class-path").join(version);
+    let mut said = String::new();
+    for network in ["-o", "-nsu"] {
+        let mut maven = Command::new("mvn");
+        maven.args(["-q", "-B", network]).arg("-f").arg(&pom).arg(format!("-Dkafka.version={version}"));
+        maven.arg(if version == VERSIONS[0] { "-Psuites" } else { "-P!suites" });
+        maven.arg("dependency:build-classpath").arg(format!("-Dmdep.outputFile={}", asked.display()));
+        let output = maven.output().map_err(|error| format!("there is no `mvn`: {error}"))?;
+        if output.status.success() {
+            let jars = read(&asked).trim().to_owned();
+            write(&known, &format!("{title}{jars}"));
+            return Ok(jars);
+        }
+        said = String::from_utf8_lossy(&output.stdout).into_owned();
+    }
+    Err(format!("`mvn` finds no jars of Kafka {version}: {}", said.lines().next().unwrap_or_default()))
+}
+
+/// A compiler that takes a warning for an error.
+fn javac(classes: &Path, class_path: &str) -> Command {
+    let mut javac = Command::new(program("javac"));
+    javac.args(["-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-proc:none", "-encoding", "UTF-8"]);
+    javac.args(["-Werror", "--release", &OLDEST.to_string()]).arg("-d").arg(classes);
+    javac.args(["-cp", class_path]);
+    javac
+}
+
+/// The classes of the package, of the stores and of their tests, and the jars for a version of Kafka.
+fn compiled() -> &'static Result<(PathBuf, String), String> {
+    static COMPILED: OnceLock<Result<(PathBuf, String), String>> = OnceLock::new();
+    COMPILED.get_or_init(|| {
+        let jars = class_path(VERSIONS[0])?;
+        let classes = room("kafka-streams-classes");
+        let main = [bindings().join("braidb/src/main/java"), module().join("src/main/java")];
+        let main: Vec<PathBuf> = main.iter().flat_map(|dir| all_sources(dir)).collect();
+        // Jars of Kafka name annotations that they do not bring along.
+        run(javac(&classes, &jars).args(["-Xlint:all,-classfile", "-Xdoclint:all/protected"]).args(main));
+        let both = format!("{}:{jars}", classes.display());
+        run(javac(&classes, &both).arg("-Xlint:none").args(all_sources(&module().join("src/test/java"))));
+        Ok((classes, jars))
+    })
+}
+
+/// The class path of the tests with a version of Kafka. They are compiled with the oldest one.
+fn equipped(version: &str) -> Result<String, String> {
+    let (classes, jars) = compiled().clone()?;
+    let jars = if version == VERSIONS[0] { jars } else { class_path(version)? };
+    Ok(format!("{}:{jars}", classes.display()))
+}
+
+/// The classes of tests in a package.
+fn test_classes(package: &str) -> Vec<String> {
+    let dir = module().join("src/test/java").join(package.replace('.', "/"));
+    let names = sources(&dir).into_iter().filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()));
+    let mut names: Vec<String> = names.filter(|name| name.ends_with("Test")).collect();
+    names.sort();
+    assert!(names.len() >= 5, "{package}: {names:?}");
+    names.into_iter().map(|name| format!("{package}.{name}")).collect()
+}
+
+/// Runs classes of tests with a version of Kafka.
+fn passes(test: &str, version: &str, packages: &[&str]) {
+    let class_path = match lack() {
+        None => equipped(version),
+        Some(why) => Err(why),
+    };
+    let class_path = match class_path {
+        Ok(found) => found,
+        Err(why) => return leave_out("kafka", test, &why),
+    };
+    let dir = room(test);
+    let mut java = Command::new(program("java"));
+    java.args(["-ea", "-Xcheck:jni", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]);
+    java.arg(format!("-Djava.io.tmpdir={}", dir.display()));
+    java.arg(format!("-Dbraidb.library.path={}", library().display())).arg("-Dbraidb.linger.ms=0");
+    java.arg(format!("-Dlog4j2.configurationFile={}", module().join("tests/log4j2.properties").display()));
+    java.args(["-cp", &class_path]);
+    java.args(["org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner"]);
+    java.args(["--disable-ansi-colors", "--details=summary", "--fail-if-no-tests"]);
+    for class in packages.iter().flat_map(|package| test_classes(package)) {
+        java.args(["-c", &class]);
+    }
+    let said = run(java.current_dir(&dir));
+    assert!(!said.contains("WARNING in native method") && !said.contains("FATAL ERROR"), "{said}");
+}
+
+#[test]
+fn stores_pass_their_tests_and_those_of_kafka() {
+    passes("stores_pass_their_tests_and_those_of_kafka", VERSIONS[0], &[OURS, SUITES]);
+}
+
+#[test]
+fn stores_pass_their_tests_on_a_newer_kafka() {
+    passes("stores_pass_their_tests_on_a_newer_kafka", VERSIONS[1], &[OURS]);
+}
+
+/// Kafka's internals change with each release, so one file has all uses of them.
+#[test]
+fn one_file_uses_what_kafka_does_not_publish() {
+    let mut users = Vec::new();
+    for path in all_sources(&module().join("src/main/java")) {
+        let text = read(&path);
+        let uses = text.lines().any(|line| line.contains("org.apache.kafka") && line.contains(".internals."));
+        if uses {
+            users.push(path.file_name().expect("a file has a name").to_string_lossy().into_owned());
+        }
+    }
+    assert_eq!(users, ["KafkaInternals.java"]);
+}
+
+#[test]
+fn the_pom_names_the_versions_of_the_tests() {
+    for pom in ["pom.xml", "tests/pom.xml"] {
+        let wanted = format!("<kafka.version>{}</kafka.version>", VERSIONS[0]);
+        assert!(read(&module().join(pom)).contains(&wanted), "{pom} has no {wanted}");
+    }
+    let wanted = format!("<version>{}-SNAPSHOT</version>", env!("CARGO_PKG_VERSION"));
+    for pom in ["pom.xml", "tests/pom.xml"] {
+        assert!(read(&module().join(pom)).contains(&wanted), "{pom} has no {wanted}");
+    }
+}
