@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks for the tools that the build needs, and installs missing ones: a C linker, and a Rust toolchain that is new enough. With the
-# argument `miri`, also a nightly toolchain with Miri. With `bindings`, also a C++ compiler, Python and a JDK, for the tests of the bindings. With
-# `rivals`, also LevelDB, which lab/rivals/ loads. With `rocksdb`, also a release build of RocksDB, from its Java package. With
+# argument `miri`, also a nightly toolchain with Miri. With `bindings`, also a C++ compiler, Python, a JDK and Maven, for the tests of the bindings.
+# With `rivals`, also LevelDB, which lab/rivals/ loads. With `rocksdb`, also a release build of RocksDB, from its Java package. With
 # `hyperleveldb`, also HyperLevelDB 1.0.2, built from the sources in a package of Node.js. The last line of output is then the `export` that
 # tells lab/rivals/ where this build is. Changes nothing if nothing is missing.
 set -euo pipefail
@@ -87,6 +87,7 @@ bindings)
     command -v c++ >/dev/null || install "$(named g++ gcc-c++ gcc gcc-c++ g++)"
     python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || install "$(named python3 python3 python python3 python3)"
     java_will_do || install "$(named default-jdk-headless java-latest-openjdk-devel jdk-openjdk java-21-openjdk-devel openjdk21-jdk)"
+    command -v mvn >/dev/null || install maven
     ;;
 rivals | rocksdb)
     # `cc` prints a path if the linker finds the library, and the bare name otherwise.
