@@ -32,11 +32,18 @@ public final class BraidDslStoreSuppliers implements DslStoreSuppliers {
         return WindowSupplier.of(
                 params.name(), Format.of(params.dslStoreFormat()), params.retentionPeriod().toMillis(),
                 params.windowSize().toMillis(), params.retainDuplicates(),
-                params.emitStrategy().type() == EmitStrategy.StrategyType.ON_WINDOW_CLOSE);
+                isFinal(params.emitStrategy()));
     }
 
     @Override
     public SessionBytesStoreSupplier sessionStore(DslSessionParams params) {
-        return SessionSupplier.of(params.name(), Format.of(params.storeFormat()), params.retentionPeriod().toMillis());
+        return SessionSupplier.of(
+                params.name(), Format.of(params.storeFormat()), params.retentionPeriod().toMillis(),
+                isFinal(params.emitStrategy()));
+    }
+
+    /** Whether the topology emits windows and sessions once they are closed. */
+    private static boolean isFinal(EmitStrategy strategy) {
+        return strategy.type() == EmitStrategy.StrategyType.ON_WINDOW_CLOSE;
     }
 }

@@ -7,6 +7,7 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.NoSuchElementException;
 import java.util.function.Predicate;
+import java.util.function.UnaryOperator;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.errors.InvalidStateStoreException;
@@ -34,6 +35,9 @@ final class BraidIterator implements KeyValueIterator<Bytes, byte[]> {
     /** Which of the store's own keys to show. */
     private final Predicate<byte[]> filter;
 
+    /** Gives the value for one of the store's own keys, where the ranges are those of an index. Null otherwise. */
+    private final UnaryOperator<byte[]> values;
+
     /** Whether a use after the close is an error. Otherwise the entries just end. */
     private final boolean isStrict;
 
@@ -43,20 +47,21 @@ final class BraidIterator implements KeyValueIterator<Bytes, byte[]> {
 
     private BraidIterator(
             BraidStore store, View view, boolean isBackward, int headBytes, Iterator<Range> ranges,
-            Predicate<byte[]> filter, boolean isStrict) {
+            Predicate<byte[]> filter, UnaryOperator<byte[]> values, boolean isStrict) {
         this.store = store;
         this.view = view;
         this.isBackward = isBackward;
         this.headBytes = headBytes;
         this.ranges = ranges;
         this.filter = filter;
+        this.values = values;
         this.isStrict = isStrict;
     }
 
     /** The entries of a range at this moment. */
     static BraidIterator of(BraidStore store, View view, Range range, boolean isBackward) {
         BraidIterator iterator =
-                new BraidIterator(store, view, isBackward, Slot.HEAD_BYTES, NONE, key -> true, true);
+                new BraidIterator(store, view, isBackward, Slot.HEAD_BYTES, NONE, key -> true, null, true);
         iterator.walk = store.guarded(() -> view.walk(range, isBackward));
         store.add(iterator);
         return iterator;
@@ -67,11 +72,13 @@ final class BraidIterator implements KeyValueIterator<Bytes, byte[]> {
      *
      * @param headBytes bytes in front of the store's own key
      * @param filter which of the store's own keys to show
+     * @param values gives the value for one of the store's own keys, or null for one that has none any more, where the ranges are those of
+     *     an index; null otherwise
      */
     static BraidIterator of(
             BraidStore store, View view, Iterator<Range> ranges, boolean isBackward, int headBytes,
-            Predicate<byte[]> filter) {
-        BraidIterator iterator = new BraidIterator(store, view, isBackward, headBytes, ranges, filter, false);
+            Predicate<byte[]> filter, UnaryOperator<byte[]> values) {
+        BraidIterator iterator = new BraidIterator(store, view, isBackward, headBytes, ranges, filter, values, false);
         store.add(iterator);
         return iterator;
     }
@@ -96,8 +103,9 @@ final class BraidIterator implements KeyValueIterator<Bytes, byte[]> {
             while (walk != null && walk.next()) {
                 byte[] key = walk.key();
                 byte[] own = Arrays.copyOfRange(key, headBytes, key.length);
-                if (filter.test(own)) {
-                    return new KeyValue<>(Bytes.wrap(own), walk.value());
+                byte[] value = !filter.test(own) ? null : values == null ? walk.value() : values.apply(own);
+                if (value != null) {
+                    return new KeyValue<>(Bytes.wrap(own), value);
                 }
             }
             closeWalk();

@@ -43,8 +43,9 @@ class BraidKeyValueStore extends BraidStore implements KeyValueStore<Bytes, byte
     }
 
     @Override
-    byte[] restoredKey(byte[] key) {
-        return slot().data(key);
+    boolean restore(byte[] key, byte[] value, Ledger.Sink sink) {
+        sink.put(slot().data(key), value);
+        return true;
     }
 
     @Override

@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.NavigableSet;
 import java.util.concurrent.ConcurrentSkipListSet;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.streams.KeyValue;
 
 /**
  * What stores of windows and sessions have in common: entries that expire, in segments of a span of time each.
@@ -17,13 +18,19 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
  * the stream time back to there.
  */
 abstract class BraidSegmentedStore extends BraidStore implements BraidSpace.Expiring {
-    /** Bytes in front of the store's own key. */
+    /** The value of a key of the index. */
+    private static final byte[] LISTED = new byte[0];
+
+    /** Bytes in front of the store's own key: also in the index, where a time stands in the place of a segment. */
     static final int HEAD_BYTES = Slot.HEAD_BYTES + Long.BYTES;
 
     private final SegmentKeys keys;
     private final long retentionMs;
     private final long segmentMs;
     private final long graceMs;
+
+    /** Whether a list of the entries by time is kept, since the topology emits them once they are closed. */
+    private final boolean isIndexed;
 
     /** The segments that may have live entries. */
     private final NavigableSet<Long> segments = new ConcurrentSkipListSet<>();
@@ -39,16 +46,18 @@ abstract class BraidSegmentedStore extends BraidStore implements BraidSpace.Expi
     /**
      * A store.
      *
-     * @param graceMs how long reads see an entry beyond the retention: 1 ms where the topology emits windows once they are closed, as in the
-     *     built-in stores
+     * @param isFinal whether the topology emits entries once they are closed. It reads them by time then, and windows 1 ms beyond the
+     *     retention, as in the built-in stores
      */
     BraidSegmentedStore(
-            String name, SegmentKeys keys, Format format, long retentionMs, long segmentMs, long graceMs) {
-        super(name, keys.name().toLowerCase(java.util.Locale.ROOT) + "/" + format + "/" + segmentMs);
+            String name, SegmentKeys keys, Format format, long retentionMs, long segmentMs, boolean isFinal) {
+        super(name, keys.name().toLowerCase(java.util.Locale.ROOT) + "/" + format + "/" + segmentMs
+                + (isFinal ? "/by-time" : ""));
         this.keys = keys;
         this.retentionMs = retentionMs;
         this.segmentMs = segmentMs;
-        this.graceMs = graceMs;
+        graceMs = isFinal && keys == SegmentKeys.WINDOW ? 1 : 0;
+        isIndexed = isFinal;
     }
 
     @Override
@@ -91,6 +100,20 @@ abstract class BraidSegmentedStore extends BraidStore implements BraidSpace.Expi
         return keys;
     }
 
+    /** The earliest time of an entry that is kept. */
+    final long firstKept() {
+        return Math.max(0, firstLive(streamTime) * segmentMs);
+    }
+
+    final boolean isIndexed() {
+        return isIndexed;
+    }
+
+    /** The key in the slot of an entry. */
+    final byte[] data(byte[] key) {
+        return slot().data(inSegment(segment(keys.timestamp(key)), key));
+    }
+
     /** The segments between two times that may have entries. */
     final List<Long> segments(long from, long to) {
         long first = segment(from);
@@ -116,15 +139,27 @@ abstract class BraidSegmentedStore extends BraidStore implements BraidSpace.Expi
         segments.headSet(firstLive(streamTime), false).clear();
     }
 
-    /** The key in the slot of an entry, or null if the entry has expired. Makes room for its segment. */
-    private byte[] live(byte[] key) {
+    /** Whether an entry has not expired. Makes room for its segment then. */
+    private boolean isLive(byte[] key) {
         long segment = segment(keys.timestamp(key));
         if (segment < firstLive(streamTime)) {
-            return null;
+            return false;
         }
         addSegment(segment);
         dropSegments();
-        return slot().data(inSegment(segment, key));
+        return true;
+    }
+
+    private void change(byte[] key, byte[] value) {
+        if (isIndexed) {
+            writeAll(List.of(new KeyValue<>(data(key), value), new KeyValue<>(index(key), value == null ? null : LISTED)));
+        } else {
+            write(data(key), value);
+        }
+    }
+
+    private byte[] index(byte[] key) {
+        return slot().index(inSegment(keys.timestamp(key), key));
     }
 
     static byte[] inSegment(long segment, byte[] key) {
@@ -139,11 +174,10 @@ abstract class BraidSegmentedStore extends BraidStore implements BraidSpace.Expi
     final void set(byte[] key, byte[] value) {
         checkOpen();
         streamTime = Math.max(streamTime, keys.timestamp(key));
-        byte[] live = live(key);
-        if (live == null) {
-            droppedRecords.run();
+        if (isLive(key)) {
+            change(key, value);
         } else {
-            write(live, value);
+            droppedRecords.run();
         }
     }
 
@@ -151,9 +185,8 @@ abstract class BraidSegmentedStore extends BraidStore implements BraidSpace.Expi
     final void unset(byte[] key) {
         checkOpen();
         streamTime = Math.max(streamTime, keys.timestamp(key));
-        byte[] live = live(key);
-        if (live != null) {
-            write(live, null);
+        if (isLive(key)) {
+            change(key, null);
         }
     }
 
@@ -165,18 +198,26 @@ abstract class BraidSegmentedStore extends BraidStore implements BraidSpace.Expi
     }
 
     @Override
-    final byte[] restoredKey(byte[] key) {
-        return live(key);
+    final boolean restore(byte[] key, byte[] value, Ledger.Sink sink) {
+        if (!isLive(key)) {
+            return false;
+        }
+        sink.put(data(key), value);
+        if (isIndexed) {
+            sink.put(index(key), value == null ? null : LISTED);
+        }
+        return true;
     }
 
     @Override
-    public final Range expired() {
+    public final List<Range> expired() {
         long time = committedStreamTime();
         long firstLive = firstLive(time);
         if (time == Ledger.NO_TIME || firstLive <= lowest) {
-            return null;
+            return List.of();
         }
         lowest = firstLive;
-        return slot().data(packed(0), packed(firstLive), false);
+        Range entries = slot().data(packed(0), packed(firstLive), false);
+        return isIndexed ? List.of(entries, slot().index(packed(0), packed(firstLive * segmentMs))) : List.of(entries);
     }
 }

@@ -15,7 +15,7 @@ class BraidSessionStore extends BraidSegmentedStore implements SessionStore<Byte
     private BraidSessionStore(SessionSupplier supplier) {
         super(
                 supplier.name(), SegmentKeys.SESSION, supplier.format(), supplier.retentionPeriod(),
-                supplier.segmentIntervalMs(), 0);
+                supplier.segmentIntervalMs(), supplier.isFinal());
         reads = new SessionReads(this, IsolationLevel.READ_UNCOMMITTED);
     }
 

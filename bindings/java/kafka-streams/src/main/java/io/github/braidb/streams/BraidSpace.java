@@ -26,8 +26,8 @@ import org.slf4j.LoggerFactory;
 final class BraidSpace {
     /** What knows of entries that nothing reads any more. */
     interface Expiring {
-        /** The range that has expired since the last call, or null if there is none. */
-        Range expired();
+        /** The ranges that have expired since the last call. */
+        List<Range> expired();
     }
 
     private static final Logger LOG = LoggerFactory.getLogger(BraidSpace.class);
@@ -239,10 +239,7 @@ final class BraidSpace {
             }
             table.sweep(open.keySet());
             for (Expiring expiring : open.values()) {
-                Range range = expiring == null ? null : expiring.expired();
-                if (range != null) {
-                    expired.add(range);
-                }
+                expired.addAll(expiring == null ? List.of() : expiring.expired());
             }
             users++;
         }

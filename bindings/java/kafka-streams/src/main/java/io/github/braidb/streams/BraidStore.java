@@ -237,8 +237,12 @@ abstract class BraidStore implements StateStore {
     /** Raises what the store knows of a changelog's records, before they are restored. */
     void beforeRestore(Collection<ConsumerRecord<byte[], byte[]>> records) {}
 
-    /** The key in the slot for a key of the changelog, or null if the entry has expired. */
-    abstract byte[] restoredKey(byte[] key);
+    /**
+     * Adds an entry of the changelog to a batch.
+     *
+     * @return whether it was added; one that has expired is not
+     */
+    abstract boolean restore(byte[] key, byte[] value, Ledger.Sink sink);
 
     /** As {@link #restore}, where Kafka Streams tells neither offsets nor positions. */
     private void restoreEntries(Collection<KeyValue<byte[], byte[]>> entries) {
@@ -258,10 +262,8 @@ abstract class BraidStore implements StateStore {
             Ledger.Sink sink = Writer.sink(batch);
             ConsumerRecord<byte[], byte[]> last = null;
             for (ConsumerRecord<byte[], byte[]> record : records) {
-                byte[] key = restoredKey(record.key());
-                if (key != null) {
+                if (restore(record.key(), record.value(), sink)) {
                     KafkaInternals.update(position, record, isConsistencyEnabled);
-                    sink.put(key, record.value());
                 }
                 last = record;
             }

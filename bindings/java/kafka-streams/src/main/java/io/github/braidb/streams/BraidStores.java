@@ -102,7 +102,7 @@ public final class BraidStores {
      * @throws IllegalArgumentException if the duration is negative
      */
     public static SessionBytesStoreSupplier sessionStore(String name, Duration retention) {
-        return SessionSupplier.of(name, Format.PLAIN, retention.toMillis());
+        return SessionSupplier.of(name, Format.PLAIN, retention.toMillis(), false);
     }
 
     /**
@@ -114,6 +114,6 @@ public final class BraidStores {
      * @throws IllegalArgumentException if the duration is negative
      */
     public static SessionBytesStoreSupplier sessionStoreWithHeaders(String name, Duration retention) {
-        return SessionSupplier.of(name, Format.HEADERS, retention.toMillis());
+        return SessionSupplier.of(name, Format.HEADERS, retention.toMillis(), false);
     }
 }

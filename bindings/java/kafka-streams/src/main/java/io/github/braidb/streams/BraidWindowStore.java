@@ -22,7 +22,7 @@ class BraidWindowStore extends BraidSegmentedStore implements WindowStore<Bytes,
     private BraidWindowStore(WindowSupplier supplier) {
         super(
                 supplier.name(), SegmentKeys.WINDOW, supplier.format(), supplier.retentionPeriod(),
-                supplier.segmentIntervalMs(), supplier.isFinal() ? 1 : 0);
+                supplier.segmentIntervalMs(), supplier.isFinal());
         windowMs = supplier.windowSize();
         retainsDuplicates = supplier.retainDuplicates();
         reads = new WindowReads(this, IsolationLevel.READ_UNCOMMITTED);

@@ -30,7 +30,7 @@ final class SegmentedReads {
         if (time < store.firstVisible()) {
             return null;
         }
-        byte[] data = store.slot().data(BraidSegmentedStore.inSegment(store.segment(time), key));
+        byte[] data = store.data(key);
         return store.guarded(() -> view.get(data));
     }
 
@@ -55,6 +55,9 @@ final class SegmentedReads {
         byte[] least = keyFrom == null ? null : keyFrom.get();
         byte[] most = keyTo == null ? null : keyTo.get();
         long first = Math.max(from, store.firstVisible());
+        if (store.isIndexed() && least == null && most == null && keys == SegmentKeys.WINDOW) {
+            return byTime(first, to, isBackward);
+        }
         Predicate<byte[]> filter = found -> keys.isWithin(found, first, to)
                 && (least == null || compare(found, least) >= 0)
                 && (most == null || compare(found, most) <= 0);
@@ -69,11 +72,28 @@ final class SegmentedReads {
      * segment is: the topology emits sessions by this call once they are closed.
      */
     KeyValueIterator<Bytes, byte[]> endingIn(long earliest, long latest) {
+        if (store.isIndexed()) {
+            return byTime(earliest, latest, false);
+        }
         View view = store.view(level);
         return BraidIterator.of(
                 store, view, store.segments(earliest, latest).stream().map(segment -> range(segment, null, null)).iterator(),
                 false, BraidSegmentedStore.HEAD_BYTES,
-                found -> keys.timestamp(found) >= earliest && keys.timestamp(found) <= latest);
+                found -> keys.timestamp(found) >= earliest && keys.timestamp(found) <= latest, null);
+    }
+
+    /** The entries of all keys between two times, in the order of times and keys. The store has an index. */
+    private KeyValueIterator<Bytes, byte[]> byTime(long earliest, long latest, boolean isBackward) {
+        View view = store.view(level);
+        long first = Math.max(earliest, store.firstKept());
+        if (first > latest) {
+            return Ranges.none();
+        }
+        byte[] high = BraidSegmentedStore.packed(latest == Long.MAX_VALUE ? -1 : latest + 1);
+        Range range = store.slot().index(BraidSegmentedStore.packed(first), high);
+        return BraidIterator.of(
+                store, view, List.of(range).iterator(), isBackward, BraidSegmentedStore.HEAD_BYTES, found -> true,
+                found -> view.get(store.data(found)));
     }
 
     private KeyValueIterator<Bytes, byte[]> entries(
@@ -90,7 +110,7 @@ final class SegmentedReads {
         }
         return BraidIterator.of(
                 store, view, segments.stream().map(range::apply).iterator(), isBackward,
-                BraidSegmentedStore.HEAD_BYTES, filter);
+                BraidSegmentedStore.HEAD_BYTES, filter, null);
     }
 
     /** The last time of a segment. */

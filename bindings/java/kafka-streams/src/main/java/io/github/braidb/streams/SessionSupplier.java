@@ -10,32 +10,43 @@ class SessionSupplier implements SessionBytesStoreSupplier {
     private final String name;
     private final Format format;
     private final long retentionMs;
+    private final boolean isFinal;
 
-    private SessionSupplier(String name, Format format, long retentionMs) {
+    private SessionSupplier(String name, Format format, long retentionMs, boolean isFinal) {
         this.name = name;
         this.format = format;
         this.retentionMs = retentionMs;
+        this.isFinal = isFinal;
     }
 
-    static SessionSupplier of(String name, Format format, long retentionMs) {
+    /**
+     * A supplier.
+     *
+     * @param isFinal whether the topology emits sessions once they are closed, for which it reads them by time
+     */
+    static SessionSupplier of(String name, Format format, long retentionMs, boolean isFinal) {
         if (retentionMs < 0) {
             throw new IllegalArgumentException(
                     "The session store " + name + " keeps sessions " + retentionMs + " ms; the time must not be negative");
         }
         return format == Format.HEADERS
-                ? new WithHeaders(name, retentionMs)
-                : new SessionSupplier(name, Format.PLAIN, retentionMs);
+                ? new WithHeaders(name, retentionMs, isFinal)
+                : new SessionSupplier(name, Format.PLAIN, retentionMs, isFinal);
     }
 
     /** Kafka Streams asks for the interface. */
     private static final class WithHeaders extends SessionSupplier implements HeadersBytesStoreSupplier {
-        WithHeaders(String name, long retentionMs) {
-            super(name, Format.HEADERS, retentionMs);
+        WithHeaders(String name, long retentionMs, boolean isFinal) {
+            super(name, Format.HEADERS, retentionMs, isFinal);
         }
     }
 
     Format format() {
         return format;
+    }
+
+    boolean isFinal() {
+        return isFinal;
     }
 
     @Override

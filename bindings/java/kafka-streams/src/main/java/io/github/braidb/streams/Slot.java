@@ -16,6 +16,9 @@ final class Slot {
     /** The kind of keys that hold the store's entries. */
     static final byte DATA = 1;
 
+    /** The kind of keys that list entries by their time, where a topology reads them so. */
+    static final byte INDEX = 2;
+
     private final int number;
     private final Path marker;
     private final boolean isNew;
@@ -50,6 +53,15 @@ final class Slot {
 
     byte[] meta(byte[] key) {
         return key(number, META, key);
+    }
+
+    byte[] index(byte[] key) {
+        return key(number, INDEX, key);
+    }
+
+    /** The keys of the index from {@code low}, which belongs to the range, to {@code high}, which does not. */
+    Range index(byte[] low, byte[] high) {
+        return Range.between(index(low), index(high));
     }
 
     Range allMeta() {

@@ -46,7 +46,7 @@ final class SegmentedStoreTest {
     }
 
     private static BraidSessionStore sessions(FakeContext context) {
-        BraidSessionStore store = BraidSessionStore.of(SessionSupplier.of("store", Format.PLAIN, RETENTION_MS));
+        BraidSessionStore store = BraidSessionStore.of(SessionSupplier.of("store", Format.PLAIN, RETENTION_MS, false));
         store.init(context, store);
         return store;
     }
@@ -99,7 +99,7 @@ final class SegmentedStoreTest {
         store.commit(Map.of(CHANGELOG, 7L));
         store.space().cleanUp();
         assertEquals(1, stored(store));
-        assertNull(store.expired());
+        assertEquals(List.of(), store.expired());
         store.close();
     }
 
@@ -190,6 +190,49 @@ final class SegmentedStoreTest {
         assertEquals(2, store.fetchSession(key(1), 30, 40)[0]);
         store.remove(new Windowed<>(key(1), new SessionWindow(30, 40)));
         assertNull(store.fetchSession(key(1), 30, 40));
+        store.close();
+    }
+
+    @Test
+    void windowsAreFoundByTimeWhereTheyAreEmittedAtTheirClose() {
+        FakeContext context = context().transactional();
+        BraidWindowStore store =
+                BraidWindowStore.of(WindowSupplier.of("store", Format.PLAIN, RETENTION_MS, WINDOW_MS, false, true));
+        store.init(context, store);
+        store.put(key(2), new byte[] {1}, 10);
+        store.put(key(1), new byte[] {2}, 20);
+        store.put(key(1), new byte[] {3}, 10);
+        store.put(key(1), new byte[] {4}, 10);
+        store.put(key(3), new byte[] {5}, 15);
+        store.put(key(3), null, 15);
+        store.put(key(1), new byte[] {6}, RETENTION_MS + 10);
+        assertEquals(List.of("[1]@10[4]", "[2]@10[1]", "[1]@20[2]"), entries(store.fetchAll(0, 20)));
+        assertEquals(List.of("[1]@20[2]", "[2]@10[1]", "[1]@10[4]"), entries(store.backwardFetchAll(10, 20)));
+        assertEquals(List.of("[1]@20[2]"), entries(store.fetchAll(11, 20)));
+        store.commit(Map.of(CHANGELOG, 7L));
+        store.put(key(1), new byte[] {7}, RETENTION_MS + SEGMENT_MS);
+        assertEquals(List.of(), entries(store.fetchAll(0, 20)));
+        store.commit(Map.of(CHANGELOG, 8L));
+        store.space().cleanUp();
+        assertEquals(2, stored(store));
+        assertEquals(2, store.db().estimate(Slot.whole(store.slot().number())).entries() - 2 - 3);
+        store.close();
+    }
+
+    @Test
+    void sessionsAreFoundByTimeWhereTheyAreEmittedAtTheirClose() {
+        FakeContext context = context();
+        BraidSessionStore store = BraidSessionStore.of(SessionSupplier.of("store", Format.PLAIN, RETENTION_MS, true));
+        store.init(context, store);
+        context.restore(List.of(
+                new ConsumerRecord<>(CHANGELOG.topic(), 1, 0, SegmentKeys.ofSession(new byte[] {2}, 10, 20), new byte[] {1}),
+                new ConsumerRecord<>(CHANGELOG.topic(), 1, 1, SegmentKeys.ofSession(new byte[] {1}, 10, 30), new byte[] {2}),
+                new ConsumerRecord<>(CHANGELOG.topic(), 1, 2, SegmentKeys.ofSession(new byte[] {3}, 10, 30), null)));
+        assertEquals(List.of("[2]@10[1]", "[1]@10[2]"), entries(store.findSessions(0, 30)));
+        assertEquals(List.of("[1]@10[2]"), entries(store.findSessions(21, 30)));
+        store.remove(new Windowed<>(key(1), new SessionWindow(10, 30)));
+        assertEquals(List.of("[2]@10[1]"), entries(store.findSessions(0, 30)));
+        assertEquals(List.of("[2]@10[1]"), entries(store.fetch(key(2))));
         store.close();
     }
 
