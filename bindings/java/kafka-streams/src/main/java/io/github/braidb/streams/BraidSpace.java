@@ -47,6 +47,7 @@ final class BraidSpace {
     private static final ScheduledExecutorService TIMER = Executors.newSingleThreadScheduledExecutor(work -> {
         Thread thread = new Thread(null, work, "braidb-streams", 0, false);
         thread.setDaemon(true);
+        thread.setContextClassLoader(null);
         return thread;
     });
 
@@ -57,6 +58,7 @@ final class BraidSpace {
     private final BraidDb db;
     private final Object identity;
     private final SlotTable table;
+    private final BraidMetrics metrics = new BraidMetrics(this);
     private final ScheduledFuture<?> cleaning;
 
     /** The stores in use by their slot's number. The value tells what has expired, and is null for stores in which nothing expires. */
@@ -73,10 +75,15 @@ final class BraidSpace {
         try {
             identity = identity(dir);
             table = new SlotTable(db, dir.getParent());
-            table.sweep(open.keySet());
         } catch (RuntimeException | Error error) {
             db.close();
             throw error;
+        }
+        try {
+            table.sweep(open.keySet());
+        } catch (BraidException error) {
+            // A full disk keeps garbage from going, and must not keep stores from opening.
+            LOG.warn("Dropped stores stay in {} for another minute", dir, error);
         }
         cleaning = TIMER.scheduleWithFixedDelay(
                 this::cleanUpInTurn, CLEAN_UP_SECONDS, CLEAN_UP_SECONDS, TimeUnit.SECONDS);
@@ -128,6 +135,19 @@ final class BraidSpace {
 
     BraidDb db() {
         return db;
+    }
+
+    Path dir() {
+        return dir;
+    }
+
+    /** A statistic of the database in a directory, or 0 while it is closed. */
+    static long statistic(Path dir, String name) {
+        BraidSpace space;
+        synchronized (SPACES) {
+            space = SPACES.get(dir);
+        }
+        return space == null ? 0 : space.metrics.statistic(name);
     }
 
     /** Opens the slot of a store, which one store at a time does. */

@@ -66,8 +66,11 @@ abstract class BraidStore implements StateStore {
 
     private boolean isTransactional;
 
-    /** A write failed, or the slot is damaged: the store takes no writes until it is opened anew. */
+    /** A write failed: the store takes no writes until it is opened anew. */
     private volatile boolean hasFailed;
+
+    /** What is damaged in the slot. Reads of any thread find it, and the task has to know. */
+    private volatile TaskCorruptedException damage;
 
     private volatile Slot slot;
     private volatile Ledger ledger;
@@ -113,6 +116,7 @@ abstract class BraidStore implements StateStore {
         space = BraidSpace.acquire(context.stateDir().toPath(), context.applicationId(), context.appConfigs());
         try {
             open();
+            BraidMetrics.add(context, this, space);
             context.register(
                     root, KafkaInternals.restoreCallback(records -> restore(records, !isGlobal()), this::restoreEntries));
         } catch (RuntimeException | Error error) {
@@ -149,6 +153,7 @@ abstract class BraidStore implements StateStore {
 
     private void startWriting() {
         hasFailed = false;
+        damage = null;
         position = ledger.position();
         writer = guarded(() ->
                 Writer.of(isTransactional ? Writer.Kind.STAGED : Writer.Kind.STRAIGHT, db(), ledger));
@@ -175,8 +180,24 @@ abstract class BraidStore implements StateStore {
         return space.db();
     }
 
+    /** The slot. Throws if the store is closed. */
     final Slot slot() {
-        return slot;
+        Slot now = slot;
+        if (now == null) {
+            throw closed();
+        }
+        return now;
+    }
+
+    /** About the bytes of the slot, or 0 if the store is closed. */
+    final long slotBytes() {
+        Slot now = slot;
+        Writer open = writer;
+        return now == null || open == null ? 0 : guarded(() -> open.db.estimate(Slot.whole(now.number())).bytes());
+    }
+
+    private InvalidStateStoreException closed() {
+        return new InvalidStateStoreException("The store " + name + " is closed");
     }
 
     final BraidSpace space() {
@@ -195,7 +216,7 @@ abstract class BraidStore implements StateStore {
 
     final void checkOpen() {
         if (!isOpen) {
-            throw new InvalidStateStoreException("The store " + name + " is closed");
+            throw closed();
         }
     }
 
@@ -204,9 +225,9 @@ abstract class BraidStore implements StateStore {
         checkOpen();
         Writer now = writer;
         if (now == null) {
-            throw new InvalidStateStoreException("The store " + name + " is closed");
+            throw closed();
         }
-        return level == IsolationLevel.READ_COMMITTED ? new View.OfDatabase(db()) : now.view();
+        return level == IsolationLevel.READ_COMMITTED ? new View.OfDatabase(now.db) : now.view();
     }
 
     /** Sets an entry, or deletes it if the value is null, and moves the position to the record that is processed. */
@@ -229,6 +250,9 @@ abstract class BraidStore implements StateStore {
 
     private void checkWritable() {
         checkOpen();
+        if (damage != null) {
+            throw damage;
+        }
         if (hasFailed) {
             throw new ProcessorStateException("The store " + name + " takes no writes after an error; open it again");
         }
@@ -424,14 +448,15 @@ abstract class BraidStore implements StateStore {
     private RuntimeException failure(BraidException error) {
         switch (error.code()) {
             case CLOSED:
-                return new InvalidStateStoreException("The store " + name + " is closed", error);
+                return new InvalidStateStoreException("The store " + name + " was closed meanwhile", error);
             case CORRUPTION:
                 hasFailed = true;
                 if (slot != null && !isGlobal()) {
                     LOG.error("The entries of the store {} are damaged; it is restored from its changelog", name, error);
                     condemn();
-                    return new TaskCorruptedException(
+                    damage = new TaskCorruptedException(
                             Set.of(context.taskId()), new ProcessorStateException(error.getMessage(), error));
+                    return damage;
                 }
                 break;
             case POISONED, LOCK_LOST:

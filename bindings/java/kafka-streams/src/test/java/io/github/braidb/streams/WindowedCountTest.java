@@ -86,7 +86,20 @@ final class WindowedCountTest {
             // One database has all three.
             assertTrue(Files.exists(dir.resolve("words/braidb/LOCK")));
             assertEquals(3, markers());
+            assertTrue(metric(driver, "braidb-memory-bytes") > 0);
+            assertTrue(metric(driver, "braidb-space-bytes") > 0);
+            assertEquals(0, metric(driver, "braidb-is-poisoned"));
+            assertTrue(metric(driver, "braidb-slot-bytes") > 0);
+            assertEquals(0, metric(driver, "braidb-uncommitted-bytes"));
         }
+    }
+
+    private static long metric(TopologyTestDriver driver, String name) {
+        return driver.metrics().entrySet().stream()
+                .filter(metric -> metric.getKey().name().equals(name))
+                .mapToLong(metric -> (Long) metric.getValue().metricValue())
+                .max()
+                .orElseThrow();
     }
 
     private long markers() throws Exception {

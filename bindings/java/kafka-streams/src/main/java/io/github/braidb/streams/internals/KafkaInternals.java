@@ -6,7 +6,6 @@ import java.util.Map;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.common.MetricName;
 import org.apache.kafka.common.metrics.Sensor;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsConfig;
@@ -198,16 +197,33 @@ public final class KafkaInternals {
     public static void addGauge(
             StateStoreContext context, String scope, String store, String name, String description, Supplier<Long> number) {
         try {
-            StreamsMetricsImpl metrics = (StreamsMetricsImpl) context.metrics();
-            String task = context.taskId().toString();
-            MetricName added = new MetricName(
-                    name, "stream-state-metrics", description, metrics.storeLevelTagMap(task, scope, store));
-            if (!metrics.metrics().containsKey(added)) {
-                metrics.addStoreLevelMutableMetric(
-                        task, scope, store, name, description, Sensor.RecordingLevel.INFO, (config, now) -> number.get());
+            ((StreamsMetricsImpl) context.metrics()).addStoreLevelMutableMetric(
+                    context.taskId().toString(), scope, store, name, description, Sensor.RecordingLevel.INFO,
+                    (config, now) -> number.get());
+        } catch (LinkageError error) {
+            lacks("there is no metric " + name, error);
+        }
+    }
+
+    /**
+     * Adds a number to the metrics of the client, unless it has it. Kafka Streams removes it when the client is closed.
+     *
+     * @param context the context of a store
+     * @param name the name of the number
+     * @param description what it counts
+     * @param number gives the number at a moment
+     */
+    public static void addClientGauge(StateStoreContext context, String name, String description, Supplier<Long> number) {
+        try {
+            boolean isThere = context.metrics().metrics().keySet().stream().anyMatch(metric -> metric.name().equals(name));
+            if (!isThere) {
+                ((StreamsMetricsImpl) context.metrics()).addClientLevelMutableMetric(
+                        name, description, Sensor.RecordingLevel.INFO, (config, now) -> number.get());
             }
         } catch (LinkageError error) {
             lacks("there is no metric " + name, error);
+        } catch (IllegalArgumentException error) {
+            LOG.debug("Another store has added the metric {}", name);
         }
     }
 

@@ -1,0 +1,55 @@
+package io.github.braidb.streams;
+
+import io.github.braidb.BraidException;
+import io.github.braidb.Stats;
+import io.github.braidb.streams.internals.KafkaInternals;
+import java.util.List;
+import org.apache.kafka.streams.processor.StateStoreContext;
+
+/** Numbers of the database and of a store among the metrics of Kafka Streams. Most metrics of a store come from the layers above it. */
+final class BraidMetrics {
+    /** The statistics of the database that the client shows, as {@code braidb-} and the name with hyphens. */
+    private static final List<String> OF_DATABASE = List.of(
+            "memory_bytes", "space_bytes", "cache_bytes", "cache_hits_total", "cache_misses_total", "written_bytes_total",
+            "stall_us_total", "is_poisoned");
+
+    /** How long a look at all statistics serves, 1 s: one report of the metrics asks for each of them. */
+    private static final long FRESH_NANOS = 1_000_000_000;
+
+    private final BraidSpace space;
+    private Stats last;
+    private long lastNanos;
+
+    BraidMetrics(BraidSpace space) {
+        this.space = space;
+    }
+
+    /** Adds the numbers of the database, and of a store in it. */
+    static void add(StateStoreContext context, BraidStore store, BraidSpace space) {
+        for (String name : OF_DATABASE) {
+            KafkaInternals.addClientGauge(
+                    context, "braidb-" + name.replace('_', '-'), "The statistic " + name + " of the database of all stores",
+                    () -> BraidSpace.statistic(space.dir(), name));
+        }
+        KafkaInternals.addGauge(
+                context, BraidStore.METRICS_SCOPE, store.name(), "braidb-slot-bytes",
+                "About the bytes of the store in memory and on disk", store::slotBytes);
+        KafkaInternals.addGauge(
+                context, BraidStore.METRICS_SCOPE, store.name(), "braidb-uncommitted-bytes",
+                "About the bytes of the store that no commit has", store::approximateNumUncommittedBytes);
+    }
+
+    /** A statistic, at most a second old. The database may be closed meanwhile, and then it is 0. */
+    synchronized long statistic(String name) {
+        long now = System.nanoTime();
+        try {
+            if (last == null || now - lastNanos > FRESH_NANOS) {
+                last = space.db().stats();
+                lastNanos = now;
+            }
+            return last.get(name);
+        } catch (BraidException error) {
+            return 0;
+        }
+    }
+}
