@@ -389,6 +389,43 @@ final class StoreTest {
     }
 
     @Test
+    void damagedEntriesAreLeftBehind() throws Exception {
+        BraidKeyValueStore store = open(context());
+        for (int entry = 0; entry < 2_000; entry++) {
+            put(store, String.format("%06d", entry), "value of " + entry);
+        }
+        store.commit(Map.of(CHANGELOG, 7L));
+        store.db().compact();
+        store.close();
+        damage();
+        BraidKeyValueStore damaged = open(context());
+        assertEquals(7, damaged.committedOffset(CHANGELOG));
+        assertThrows(TaskCorruptedException.class, () -> entries(damaged.all()));
+        assertThrows(TaskCorruptedException.class, () -> put(damaged, "a", "1"));
+        assertThrows(TaskCorruptedException.class, () -> damaged.commit(Map.of(CHANGELOG, 8L)));
+        damaged.close();
+        BraidKeyValueStore again = open(context());
+        assertNull(again.committedOffset(CHANGELOG));
+        assertEquals(List.of(), entries(again.all()));
+        again.close();
+    }
+
+    /** Changes bytes in the first half of the largest table, where entries are. */
+    private void damage() throws Exception {
+        Path table;
+        try (var files = Files.walk(dir.resolve("application/braidb"))) {
+            table = files.filter(file -> file.toString().endsWith(".table"))
+                    .max(java.util.Comparator.comparingLong(file -> file.toFile().length()))
+                    .orElseThrow();
+        }
+        byte[] bytes = Files.readAllBytes(table);
+        for (int at = bytes.length / 8; at < bytes.length / 2; at += 64) {
+            bytes[at] ^= 0x55;
+        }
+        Files.write(table, bytes);
+    }
+
+    @Test
     void prefixesAndRangesEndWhereTheyShould() {
         BraidKeyValueStore store = open(context());
         for (String name : List.of("a", "b", "ba", "bz", "c")) {
