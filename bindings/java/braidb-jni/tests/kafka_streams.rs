@@ -109,6 +109,20 @@ fn test_classes(package: &str) -> Vec<String> {
     names.into_iter().map(|name| format!("{package}.{name}")).collect()
 }
 
+/// A JVM that will run classes of tests in a directory.
+fn launcher(dir: &Path, class_path: &str) -> Command {
+    let mut java = Command::new(program("java"));
+    java.args(["-ea", "-Xcheck:jni", "-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]);
+    java.arg(format!("-Djava.io.tmpdir={}", dir.display()));
+    java.arg(format!("-Dbraidb.library.path={}", library().display())).arg("-Dbraidb.linger.ms=0");
+    java.arg(format!("-Dlog4j2.configurationFile={}", module().join("tests/log4j2.properties").display()));
+    java.args(["-cp", class_path]);
+    java.args(["org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner"]);
+    java.args(["--disable-ansi-colors", "--details=summary", "--fail-if-no-tests"]);
+    java.current_dir(dir);
+    java
+}
+
 /// Runs classes of tests with a version of Kafka.
 fn passes(test: &str, version: &str, packages: &[&str]) {
     let class_path = match lack() {
@@ -120,18 +134,11 @@ fn passes(test: &str, version: &str, packages: &[&str]) {
         Err(why) => return leave_out("kafka", test, &why),
     };
     let dir = room(test);
-    let mut java = Command::new(program("java"));
-    java.args(["-ea", "-Xcheck:jni", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]);
-    java.arg(format!("-Djava.io.tmpdir={}", dir.display()));
-    java.arg(format!("-Dbraidb.library.path={}", library().display())).arg("-Dbraidb.linger.ms=0");
-    java.arg(format!("-Dlog4j2.configurationFile={}", module().join("tests/log4j2.properties").display()));
-    java.args(["-cp", &class_path]);
-    java.args(["org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner"]);
-    java.args(["--disable-ansi-colors", "--details=summary", "--fail-if-no-tests"]);
+    let mut java = launcher(&dir, &class_path);
     for class in packages.iter().flat_map(|package| test_classes(package)) {
         java.args(["-c", &class]);
     }
-    let said = run(java.current_dir(&dir));
+    let said = run(&mut java);
     assert!(!said.contains("WARNING in native method") && !said.contains("FATAL ERROR"), "{said}");
 }
 
@@ -143,6 +150,22 @@ fn stores_pass_their_tests_and_those_of_kafka() {
 #[test]
 fn stores_pass_their_tests_on_a_newer_kafka() {
     passes("stores_pass_their_tests_on_a_newer_kafka", VERSIONS[1], &[OURS]);
+}
+
+/// The package of Kafka's own tests of the DSL.
+const DSL: &str = "org.apache.kafka.streams.kstream.internals";
+
+#[test]
+#[ignore = "takes about four minutes: 993 tests of Kafka's DSL, with these stores in place of the built-in ones"]
+fn the_dsl_passes_its_tests_on_the_stores() {
+    let class_path = equipped(VERSIONS[0]).unwrap_or_else(|why| panic!("{why}"));
+    let shadow = room("kafka-streams-shadow");
+    run(javac(&shadow, &class_path).arg("-Xlint:none").args(all_sources(&module().join("src/shadow/java"))));
+    let dir = room("the_dsl_passes_its_tests_on_the_stores");
+    let mut java = launcher(&dir, &format!("{}:{class_path}", shadow.display()));
+    java.args(["-p", DSL, "--include-classname"])
+        .arg(format!("^{}[.][A-Za-z]+Test$", DSL.replace('.', "[.]")));
+    run(&mut java);
 }
 
 /// Kafka's internals change with each release, so one file has all uses of them.
