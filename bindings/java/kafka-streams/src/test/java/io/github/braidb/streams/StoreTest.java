@@ -214,6 +214,30 @@ final class StoreTest {
         store.close();
     }
 
+    /** Batches that went to the log since the database was opened. */
+    private static long batches(BraidKeyValueStore store) {
+        return store.db().stats().get("log_groups_total");
+    }
+
+    @Test
+    void commitsAndRestoresAreOneBatchEach() {
+        for (FakeContext context : List.of(context(), context().exactlyOnce(), context().transactional())) {
+            BraidKeyValueStore store = open(context);
+            context.process("input", 1, 41);
+            put(store, "a", "1");
+            put(store, "b", "2");
+            long before = batches(store);
+            store.commit(Map.of(CHANGELOG, 7L));
+            assertEquals(before + 1, batches(store));
+            context.restore(List.of(record(8, "a", "3"), record(9, "b", null)));
+            assertEquals(before + 2, batches(store));
+            store.commit(Map.of(CHANGELOG, 9L));
+            store.commit(Map.of(CHANGELOG, 9L));
+            assertEquals(before + 2, batches(store), "nothing has changed");
+            store.close();
+        }
+    }
+
     @Test
     void anAbortLeavesTheLastCommit() {
         FakeContext context = context().transactional();
