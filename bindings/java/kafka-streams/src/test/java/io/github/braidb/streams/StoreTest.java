@@ -487,6 +487,32 @@ final class StoreTest {
         again.close();
     }
 
+    @Test
+    void aDatabaseLingersUnlessItsDirectoryIsGone() throws Exception {
+        BraidKeyValueStore store = open(context().with(BraidConfig.LINGER_MS_CONFIG, 600_000));
+        put(store, "a", "1");
+        var first = store.db();
+        store.close();
+        assertFalse(first.isClosed());
+        BraidKeyValueStore second = open(context().with(BraidConfig.LINGER_MS_CONFIG, 600_000));
+        assertEquals(first, second.db());
+        second.close();
+        try (var files = Files.walk(dir.resolve("application"))) {
+            for (Path file : files.sorted(java.util.Comparator.reverseOrder()).toList()) {
+                Files.delete(file);
+            }
+        }
+        BraidKeyValueStore third = open(context());
+        assertTrue(first.isClosed());
+        assertNotEquals(first, third.db());
+        assertNull(get(third, "a"));
+        put(third, "a", "2");
+        third.close();
+        BraidKeyValueStore fourth = open(context());
+        assertEquals("2", get(fourth, "a"));
+        fourth.close();
+    }
+
     private static long files(Path dir) throws Exception {
         try (var files = Files.list(dir)) {
             return files.count();
