@@ -10,6 +10,7 @@ import java.nio.file.Path;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
@@ -306,8 +307,11 @@ abstract class BraidStore implements StateStore {
             return;
         }
         checkWritable();
-        if (areForeign(changelogOffsets)) {
-            LOG.info("The store {} is new, so the offsets in {} are not its own: it is restored", name, LEGACY_OFFSETS);
+        if (isMigration(changelogOffsets)) {
+            if (changelogOffsets.entrySet().stream()
+                    .anyMatch(entry -> !Objects.equals(entry.getValue(), ledger.offset(entry.getKey())))) {
+                LOG.info("The offsets in {} are not those of the store {}, which goes on from its own", LEGACY_OFFSETS, name);
+            }
             return;
         }
         synchronized (position) {
@@ -315,12 +319,12 @@ abstract class BraidStore implements StateStore {
         }
     }
 
-    /** Whether Kafka Streams hands over the offsets of a store of another kind that was here before an upgrade to 4.3. */
-    private boolean areForeign(Map<TopicPartition, Long> offsets) {
-        return isUntouched
-                && slot.isNew()
-                && offsets.values().stream().anyMatch(offset -> offset != null && offset >= 0)
-                && Files.exists(context.stateDir().toPath().resolve(LEGACY_OFFSETS));
+    /**
+     * Whether Kafka Streams hands over what stands in its old file, which it deletes afterwards. Another kind of store, or an older version,
+     * may have written the file. Offsets in it say nothing of the entries of the slot, and a missing one does not either.
+     */
+    private boolean isMigration(Map<TopicPartition, Long> offsets) {
+        return isUntouched && !offsets.isEmpty() && Files.exists(context.stateDir().toPath().resolve(LEGACY_OFFSETS));
     }
 
     @Override

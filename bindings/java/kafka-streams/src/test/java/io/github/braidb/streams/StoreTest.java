@@ -339,6 +339,53 @@ final class StoreTest {
         store.close();
     }
 
+    /** Has Kafka Streams hand over offsets as at its start, when it finds its old file, and delete the file. */
+    private void migrate(BraidKeyValueStore store, Map<TopicPartition, Long> offsets) throws Exception {
+        Path file = dir.resolve("application/0_1/.checkpoint");
+        Files.writeString(file, "0\n0\n");
+        store.commit(offsets);
+        Files.delete(file);
+    }
+
+    @Test
+    void offsetsThatAnotherStoreLeftDoNotReplaceThoseOfAnOldSlot() throws Exception {
+        BraidKeyValueStore store = open(context());
+        put(store, "a", "1");
+        store.commit(Map.of(CHANGELOG, 100L));
+        store.close();
+        Map<TopicPartition, Long> unknown = new java.util.HashMap<>();
+        unknown.put(CHANGELOG, null);
+        for (Map<TopicPartition, Long> offsets : List.of(Map.of(CHANGELOG, 500L), Map.of(CHANGELOG, 100L), unknown)) {
+            BraidKeyValueStore again = open(context());
+            migrate(again, offsets);
+            assertEquals(100, again.committedOffset(CHANGELOG));
+            assertEquals("1", get(again, "a"));
+            again.close();
+        }
+        BraidKeyValueStore last = open(context());
+        migrate(last, Map.of(CHANGELOG, 500L));
+        last.commit(Map.of(CHANGELOG, 101L));
+        assertEquals(101, last.committedOffset(CHANGELOG));
+        last.close();
+    }
+
+    @Test
+    void offsetsThatAnotherStoreLeftAreNotTakenForEntriesWithoutOffset() throws Exception {
+        Map<TopicPartition, Long> unknown = new java.util.HashMap<>();
+        unknown.put(CHANGELOG, null);
+        for (Map<TopicPartition, Long> offsets : List.of(Map.of(CHANGELOG, 500L), unknown)) {
+            BraidKeyValueStore store = open(context());
+            put(store, "a", "1");
+            store.commit(Map.of());
+            store.close();
+            BraidKeyValueStore again = open(context());
+            migrate(again, offsets);
+            assertNull(again.committedOffset(CHANGELOG));
+            assertNull(get(again, "a"));
+            again.close();
+        }
+    }
+
     @Test
     void entriesWithoutOffsetGoBeforeARestoreFromTheStart() {
         BraidKeyValueStore store = open(context());
