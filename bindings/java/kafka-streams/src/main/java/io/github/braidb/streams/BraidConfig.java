@@ -3,6 +3,7 @@ package io.github.braidb.streams;
 import io.github.braidb.Options;
 import java.time.Duration;
 import java.util.Map;
+import org.apache.kafka.streams.StreamsConfig;
 
 /** The settings of the stores, which stand in the configuration of the Kafka Streams application. */
 public final class BraidConfig {
@@ -27,10 +28,27 @@ public final class BraidConfig {
     /** How long an open waits for a process that is about to end, 10 s: a restart may overlap the close of the last run. */
     private static final Duration WAIT_FOR_LOCK = Duration.ofSeconds(10);
 
+    /** 4.2: the last version of Kafka Streams that keeps the offsets of stores in files. */
+    private static final int LAST_MAJOR = 4;
+
+    private static final int LAST_MINOR = 2;
+
     private BraidConfig() {}
 
     static long lingerMs(Map<String, ?> configs) {
         return number(configs, LINGER_MS_CONFIG, Long.getLong(LINGER_MS_CONFIG, LINGER_MS));
+    }
+
+    /** Whether Kafka Streams writes offsets at a close for stores of its version 4.2 or older, which no store of that version has. */
+    static boolean areOffsetsWrittenForOldStores(Map<String, ?> configs) {
+        Object from = configs.get(StreamsConfig.UPGRADE_FROM_CONFIG);
+        String[] parts = from == null ? new String[0] : from.toString().trim().split("\\.");
+        try {
+            int major = parts.length < 2 ? Integer.MAX_VALUE : Integer.parseInt(parts[0]);
+            return major < LAST_MAJOR || major == LAST_MAJOR && Integer.parseInt(parts[1]) <= LAST_MINOR;
+        } catch (NumberFormatException error) {
+            return false;
+        }
     }
 
     static Options options(Map<String, ?> configs) {

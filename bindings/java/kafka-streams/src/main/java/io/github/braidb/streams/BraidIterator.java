@@ -43,7 +43,9 @@ final class BraidIterator implements KeyValueIterator<Bytes, byte[]> {
 
     private View.Walk walk;
     private KeyValue<Bytes, byte[]> next;
-    private boolean isClosed;
+
+    /** Set before the monitor is taken, so that a long search for the next entry ends. */
+    private volatile boolean isClosed;
 
     private BraidIterator(
             BraidStore store, View view, boolean isBackward, int headBytes, Iterator<Range> ranges,
@@ -85,22 +87,19 @@ final class BraidIterator implements KeyValueIterator<Bytes, byte[]> {
 
     @Override
     public synchronized boolean hasNext() {
-        if (isClosed) {
-            if (isStrict) {
-                throw new InvalidStateStoreException("The iterator of the store " + store.name() + " was closed");
-            }
-            return false;
-        }
-        if (next == null) {
+        if (next == null && !isClosed) {
             next = store.guarded(this::fetch);
         }
-        return next != null;
+        if (isClosed && isStrict) {
+            throw new InvalidStateStoreException("The iterator of the store " + store.name() + " was closed");
+        }
+        return next != null && !isClosed;
     }
 
-    /** The next entry that the filter shows, or null. */
+    /** The next entry that the filter shows, or null. A close from another thread ends the search. */
     private KeyValue<Bytes, byte[]> fetch() {
         while (true) {
-            while (walk != null && walk.next()) {
+            while (walk != null && !isClosed && walk.next()) {
                 byte[] key = walk.key();
                 byte[] own = Arrays.copyOfRange(key, headBytes, key.length);
                 byte[] value = !filter.test(own) ? null : values == null ? walk.value() : values.apply(own);
@@ -109,7 +108,7 @@ final class BraidIterator implements KeyValueIterator<Bytes, byte[]> {
                 }
             }
             closeWalk();
-            if (!ranges.hasNext()) {
+            if (isClosed || !ranges.hasNext()) {
                 return null;
             }
             walk = view.walk(ranges.next(), isBackward);
@@ -142,10 +141,12 @@ final class BraidIterator implements KeyValueIterator<Bytes, byte[]> {
     }
 
     /** Closes the iterator, which the store has forgotten. */
-    synchronized void end() {
+    void end() {
         isClosed = true;
-        next = null;
-        closeWalk();
+        synchronized (this) {
+            next = null;
+            closeWalk();
+        }
     }
 
     private void closeWalk() {

@@ -4,6 +4,8 @@ import io.github.braidb.BraidException;
 import io.github.braidb.Stats;
 import io.github.braidb.streams.internals.KafkaInternals;
 import java.util.List;
+import java.util.function.Supplier;
+import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.streams.processor.StateStoreContext;
 
 /** Numbers of the database and of a store among the metrics of Kafka Streams. Most metrics of a store come from the layers above it. */
@@ -33,10 +35,21 @@ final class BraidMetrics {
         }
         KafkaInternals.addGauge(
                 context, BraidStore.METRICS_SCOPE, store.name(), "braidb-slot-bytes",
-                "About the bytes of the store in memory and on disk", store::slotBytes);
+                "About the bytes of the store in memory and on disk", whileOpen(store::slotBytes));
         KafkaInternals.addGauge(
                 context, BraidStore.METRICS_SCOPE, store.name(), "braidb-uncommitted-bytes",
-                "About the bytes of the store that no commit has", store::approximateNumUncommittedBytes);
+                "About the bytes of the store that no commit has", whileOpen(store::approximateNumUncommittedBytes));
+    }
+
+    /** A number of a store, or 0 where the store was closed meanwhile or has failed: a report of all metrics must not end there. */
+    static Supplier<Long> whileOpen(Supplier<Long> number) {
+        return () -> {
+            try {
+                return number.get();
+            } catch (KafkaException error) {
+                return 0L;
+            }
+        };
     }
 
     /** A statistic, at most a second old. The database may be closed meanwhile, and then it is 0. */

@@ -210,14 +210,15 @@ abstract class BraidSegmentedStore extends BraidStore implements BraidSpace.Expi
     }
 
     @Override
-    public final List<Range> expired() {
+    public final BraidSpace.Expired expired() {
         long time = committedStreamTime();
         long firstLive = firstLive(time);
         if (time == Ledger.NO_TIME || firstLive <= lowest) {
-            return List.of();
+            return BraidSpace.Expired.NOTHING;
         }
-        lowest = firstLive;
         Range entries = slot().data(packed(0), packed(firstLive), false);
-        return isIndexed ? List.of(entries, slot().index(packed(0), packed(firstLive * segmentMs))) : List.of(entries);
+        List<Range> ranges =
+                isIndexed ? List.of(entries, slot().index(packed(0), packed(firstLive * segmentMs))) : List.of(entries);
+        return new BraidSpace.Expired(ranges, () -> lowest = firstLive);
     }
 }

@@ -14,6 +14,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
+import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -26,8 +27,18 @@ import org.slf4j.LoggerFactory;
 final class BraidSpace {
     /** What knows of entries that nothing reads any more. */
     interface Expiring {
-        /** The ranges that have expired since the last call. */
-        List<Range> expired();
+        /** What has expired since the last call whose ranges were taken away. */
+        Expired expired();
+    }
+
+    /**
+     * What nothing reads any more.
+     *
+     * @param ranges the ranges, which may be none
+     * @param taken to be run once they were taken away
+     */
+    record Expired(List<Range> ranges, Runnable taken) {
+        static final Expired NOTHING = new Expired(List.of(), () -> {});
     }
 
     private static final Logger LOG = LoggerFactory.getLogger(BraidSpace.class);
@@ -70,12 +81,17 @@ final class BraidSpace {
 
     private BraidSpace(Path dir, Map<String, ?> configs) throws IOException {
         this.dir = dir;
+        if (BraidConfig.areOffsetsWrittenForOldStores(configs)) {
+            LOG.warn("{} is {}: Kafka Streams writes offsets of the stores in {} into files that RocksDB trusts. Delete the directories of "
+                    + "the tasks before RocksDB stores come in their place, or remove the property",
+                    StreamsConfig.UPGRADE_FROM_CONFIG, configs.get(StreamsConfig.UPGRADE_FROM_CONFIG), dir);
+        }
         Files.createDirectories(dir);
         db = BraidDb.open(dir, BraidConfig.options(configs));
         try {
             identity = identity(dir);
             table = new SlotTable(db, dir.getParent());
-        } catch (RuntimeException | Error error) {
+        } catch (IOException | RuntimeException | Error error) {
             db.close();
             throw error;
         }
@@ -100,6 +116,9 @@ final class BraidSpace {
         Path dir = root(taskDir.toAbsolutePath().normalize(), applicationId).resolve(DIRECTORY);
         synchronized (SPACES) {
             BraidSpace space = SPACES.get(dir);
+            if (space != null && space.users > 0 && space.hasFailed) {
+                throw new ProcessorStateException("The database " + dir + " has failed; it waits for the other stores to close");
+            }
             if (space != null && space.users == 0 && !space.isUsable()) {
                 space.close();
                 space = null;
@@ -108,7 +127,7 @@ final class BraidSpace {
                 try {
                     space = new BraidSpace(dir, configs);
                 } catch (BraidException | IOException error) {
-                    throw new ProcessorStateException("The database " + dir + " could not be opened", error);
+                    throw new ProcessorStateException("The database " + dir + " could not be opened" + advice(dir, error), error);
                 }
                 SPACES.put(dir, space);
             }
@@ -119,6 +138,17 @@ final class BraidSpace {
             space.users++;
             return space;
         }
+    }
+
+    /** What to do after an error, where its own message cannot say it: it does not know of changelogs. */
+    private static String advice(Path dir, Exception error) {
+        boolean isLost = error instanceof BraidException failure && switch (failure.code()) {
+            case CORRUPTION, NOT_A_DATABASE, MISSING -> true;
+            default -> false;
+        };
+        return isLost
+                ? "; delete the directory " + dir + ": logged stores are restored from their changelogs, and others begin empty"
+                : "";
     }
 
     /** The directory of the application, or that of the store where it lies elsewhere, as in tests of topologies. */
@@ -161,7 +191,8 @@ final class BraidSpace {
                 open.put(slot.number(), null);
                 return slot;
             } catch (BraidException | IOException error) {
-                throw new ProcessorStateException("The store " + store + " could not be opened in " + dir, error);
+                throw new ProcessorStateException(
+                        "The store " + store + " could not be opened in " + dir + advice(dir, error), error);
             }
         }
     }
@@ -204,7 +235,7 @@ final class BraidSpace {
         }
     }
 
-    /** Whether the database takes writes, and its path leads to it. The caller has the monitor. */
+    /** Whether no write has failed for good, and the path of the database leads to it. The caller has the monitor. */
     private boolean isUsable() {
         try {
             return !hasFailed && identity.equals(identity(dir));
@@ -225,9 +256,14 @@ final class BraidSpace {
         boolean isEmpty = false;
         try {
             isEmpty = isUsable && !table.sweep(open.keySet());
-        } catch (BraidException error) {
+        } catch (RuntimeException error) {
             LOG.warn("Dropped stores could not be removed from {}; the next open removes them", dir, error);
+        } finally {
+            closeDatabase(isUsable, isEmpty);
         }
+    }
+
+    private void closeDatabase(boolean isUsable, boolean isEmpty) {
         try {
             db.close();
             if (isEmpty) {
@@ -252,20 +288,22 @@ final class BraidSpace {
 
     /** Takes away what no store needs. */
     void cleanUp() {
-        List<Range> expired = new ArrayList<>();
+        List<Expired> expired = new ArrayList<>();
         synchronized (SPACES) {
             if (users == 0 || hasFailed) {
                 return;
             }
             table.sweep(open.keySet());
             for (Expiring expiring : open.values()) {
-                expired.addAll(expiring == null ? List.of() : expiring.expired());
+                expired.add(expiring == null ? Expired.NOTHING : expiring.expired());
             }
             users++;
         }
         try {
-            if (!expired.isEmpty()) {
-                db.excise(expired.toArray(Range[]::new));
+            Range[] ranges = expired.stream().flatMap(one -> one.ranges().stream()).toArray(Range[]::new);
+            if (ranges.length > 0) {
+                db.excise(ranges);
+                expired.forEach(one -> one.taken().run());
             }
         } finally {
             release(0);

@@ -58,7 +58,7 @@ abstract class BraidStore implements StateStore {
     private final Set<BraidIterator> iterators = ConcurrentHashMap.newKeySet();
 
     private StateStoreContext context;
-    private BraidSpace space;
+    private volatile BraidSpace space;
     private long lingerMs;
     private boolean isConsistencyEnabled;
 
@@ -177,8 +177,13 @@ abstract class BraidStore implements StateStore {
         return context.taskId().subtopology() < 0;
     }
 
+    /** The database. Throws if the store is closed. */
     final BraidDb db() {
-        return space.db();
+        BraidSpace now = space;
+        if (now == null) {
+            throw closed();
+        }
+        return now.db();
     }
 
     /** The slot. Throws if the store is closed. */
@@ -284,20 +289,20 @@ abstract class BraidStore implements StateStore {
         synchronized (position) {
             beforeRestore(records);
             WriteBatch batch = new WriteBatch();
-            Ledger.Sink sink = Writer.sink(batch);
+            Ledger.Change change = ledger.change(Writer.sink(batch));
             ConsumerRecord<byte[], byte[]> last = null;
             for (ConsumerRecord<byte[], byte[]> record : records) {
-                if (restore(record.key(), record.value(), sink)) {
+                if (restore(record.key(), record.value(), change)) {
                     KafkaInternals.update(position, record, isConsistencyEnabled);
                 }
                 last = record;
             }
             if (last != null && isOffsetKnown) {
-                ledger.setOffsets(Map.of(new TopicPartition(last.topic(), last.partition()), last.offset()), sink);
+                change.setOffsets(Map.of(new TopicPartition(last.topic(), last.partition()), last.offset()));
             }
-            ledger.setPosition(position, sink);
-            ledger.setStreamTime(streamTime(), sink);
-            changing(() -> writer.restore(batch));
+            change.setPosition(position);
+            change.setStreamTime(streamTime());
+            changing(() -> writer.write(batch, change));
         }
     }
 
@@ -387,18 +392,21 @@ abstract class BraidStore implements StateStore {
     @Override
     public final void close() {
         isOpen = false;
-        if (!iterators.isEmpty()) {
-            LOG.warn("Closing {} open iterators for store {}", iterators.size(), name);
-            iterators.forEach(BraidIterator::close);
-        }
         Writer ended = writer;
         writer = null;
         try {
-            if (ended != null) {
-                ended.close();
+            if (!iterators.isEmpty()) {
+                LOG.warn("Closing {} open iterators for store {}", iterators.size(), name);
+                iterators.forEach(BraidIterator::close);
             }
         } finally {
-            leaveSpace();
+            try {
+                if (ended != null) {
+                    ended.close();
+                }
+            } finally {
+                leaveSpace();
+            }
         }
     }
 
@@ -455,17 +463,23 @@ abstract class BraidStore implements StateStore {
                 return new InvalidStateStoreException("The store " + name + " was closed meanwhile", error);
             case CORRUPTION:
                 hasFailed = true;
-                if (slot != null && !isGlobal()) {
+                if (slot == null) {
+                    break;
+                }
+                condemn();
+                if (isGlobal()) {
+                    LOG.error("The entries of the global store {} are damaged; the next start restores it", name, error);
+                } else {
                     LOG.error("The entries of the store {} are damaged; it is restored from its changelog", name, error);
-                    condemn();
                     damage = new TaskCorruptedException(
                             Set.of(context.taskId()), new ProcessorStateException(error.getMessage(), error));
                     return damage;
                 }
                 break;
             case POISONED, LOCK_LOST:
-                if (space != null) {
-                    space.fail();
+                BraidSpace failed = space;
+                if (failed != null) {
+                    failed.fail();
                 }
                 break;
             default:

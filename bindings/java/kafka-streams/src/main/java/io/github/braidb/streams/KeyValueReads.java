@@ -1,5 +1,7 @@
 package io.github.braidb.streams;
 
+import io.github.braidb.BraidDb;
+import io.github.braidb.Range;
 import java.util.Objects;
 import org.apache.kafka.common.IsolationLevel;
 import org.apache.kafka.common.serialization.Serializer;
@@ -67,8 +69,11 @@ final class KeyValueReads implements ReadOnlyKeyValueStore<Bytes, byte[]> {
     @Override
     public long approximateNumEntries() {
         store.view(level);
+        BraidDb db = store.db();
+        Range entries = store.slot().allData();
         return store.guarded(() -> {
-            var estimate = store.db().estimate(store.slot().allData());
+            var estimate = db.estimate(entries);
+            // A tombstone is one of the entries of the estimate, and so is the older entry that it hides.
             return Math.max(0, estimate.entries() - 2 * estimate.tombstones());
         });
     }

@@ -2,8 +2,10 @@ package io.github.braidb.streams;
 
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.streams.query.Position;
@@ -11,8 +13,8 @@ import org.apache.kafka.streams.query.Position;
 /**
  * What a slot says of its entries: up to which offsets of changelogs they go, the position, the stream time, and the status.
  *
- * <p>The object has what the database has. A method that changes it gets the batch in which the change is written, beside the entries of
- * which it speaks.
+ * <p>The object tells what the last batch says that reached the database. A {@link Change} adds new values to a batch, beside the entries of
+ * which they speak, and the object tells them from {@link Change#publish} on.
  */
 final class Ledger {
     /** The stream time of a store that has seen no record. */
@@ -23,10 +25,12 @@ final class Ledger {
         void put(byte[] key, byte[] value);
     }
 
+    /** The first byte of a key tells what its value is. */
     private static final byte OFFSET = 'o';
-    private static final byte[] POSITION = {'p'};
-    private static final byte[] STATUS = {'s'};
-    private static final byte[] TIME = {'t'};
+
+    private static final byte POSITION = 'p';
+    private static final byte STATUS = 's';
+    private static final byte TIME = 't';
 
     /** Entries may be there that belong to no commit. */
     private static final byte[] OPEN = {1};
@@ -46,9 +50,9 @@ final class Ledger {
                 ByteBuffer value = ByteBuffer.wrap(walk.value());
                 switch (key[0]) {
                     case OFFSET -> offsets.put(partition(key), value.getLong());
-                    case 'p' -> position = Positions.of(value.array());
-                    case 't' -> streamTime = value.getLong();
-                    case 's' -> isOpen = Arrays.equals(value.array(), OPEN);
+                    case POSITION -> position = Positions.of(value.array());
+                    case TIME -> streamTime = value.getLong();
+                    case STATUS -> isOpen = Arrays.equals(value.array(), OPEN);
                     default -> throw new IllegalStateException(
                             "The slot " + slot.number() + " has an unknown key of kind " + key[0]
                                     + "; a newer version of braidb-kafka-streams wrote it");
@@ -80,48 +84,82 @@ final class Ledger {
         return isOpen;
     }
 
-    void setOpen(boolean isOpen, Sink sink) {
-        if (this.isOpen != isOpen) {
-            sink.put(slot.meta(STATUS), isOpen ? OPEN : null);
-            this.isOpen = isOpen;
-        }
+    /** New values, which go into a batch. */
+    Change change(Sink sink) {
+        return new Change(sink);
     }
 
-    /** Sets offsets. A null removes one, and an empty map removes all. */
-    void setOffsets(Map<TopicPartition, Long> changes, Sink sink) {
-        if (changes.isEmpty()) {
-            offsets.keySet().forEach(partition -> sink.put(key(partition), null));
-            offsets.clear();
+    /** New values that are in a batch, and not yet in the database. */
+    final class Change implements Sink {
+        private final Sink batch;
+
+        /** What makes the ledger tell the new values. */
+        private final List<Runnable> effects = new ArrayList<>();
+
+        private Change(Sink batch) {
+            this.batch = batch;
         }
-        changes.forEach((partition, offset) -> {
-            if (offset == null) {
-                if (offsets.remove(partition) != null) {
-                    sink.put(key(partition), null);
-                }
-            } else if (!offset.equals(offsets.put(partition, offset))) {
-                sink.put(key(partition), ByteBuffer.allocate(Long.BYTES).putLong(offset).array());
+
+        @Override
+        public void put(byte[] key, byte[] value) {
+            batch.put(key, value);
+        }
+
+        /** Has the ledger tell the new values. The caller has seen the batch reach the database. */
+        void publish() {
+            effects.forEach(Runnable::run);
+            effects.clear();
+        }
+
+        private void set(byte[] key, byte[] value, Runnable effect) {
+            put(slot.meta(key), value);
+            effects.add(effect);
+        }
+
+        void setOpen(boolean now) {
+            if (isOpen != now) {
+                set(new byte[] {STATUS}, now ? OPEN : null, () -> isOpen = now);
             }
-        });
-    }
+        }
 
-    void setPosition(Position now, Sink sink) {
-        if (!position.equals(now)) {
-            position = now.copy();
-            sink.put(slot.meta(POSITION), Positions.packed(now));
+        /** Sets offsets. A null removes one, and an empty map removes all. */
+        void setOffsets(Map<TopicPartition, Long> changes) {
+            if (changes.isEmpty()) {
+                offsets.keySet().forEach(partition -> set(key(partition), null, () -> offsets.remove(partition)));
+            }
+            changes.forEach((partition, offset) -> {
+                if (offset == null) {
+                    if (offsets.containsKey(partition)) {
+                        set(key(partition), null, () -> offsets.remove(partition));
+                    }
+                } else if (!offset.equals(offsets.get(partition))) {
+                    set(key(partition), packed(offset), () -> offsets.put(partition, offset));
+                }
+            });
+        }
+
+        void setPosition(Position now) {
+            if (!position.equals(now)) {
+                Position copy = now.copy();
+                set(new byte[] {POSITION}, Positions.packed(copy), () -> position = copy);
+            }
+        }
+
+        void setStreamTime(long now) {
+            if (streamTime != now && now != NO_TIME) {
+                set(new byte[] {TIME}, packed(now), () -> streamTime = now);
+            }
         }
     }
 
-    void setStreamTime(long now, Sink sink) {
-        if (streamTime != now && now != NO_TIME) {
-            streamTime = now;
-            sink.put(slot.meta(TIME), ByteBuffer.allocate(Long.BYTES).putLong(now).array());
-        }
+    private static byte[] packed(long number) {
+        return ByteBuffer.allocate(Long.BYTES).putLong(number).array();
     }
 
-    private byte[] key(TopicPartition partition) {
+    private static byte[] key(TopicPartition partition) {
         byte[] topic = partition.topic().getBytes(StandardCharsets.UTF_8);
         ByteBuffer key = ByteBuffer.allocate(1 + topic.length + Integer.BYTES);
-        return slot.meta(key.put(OFFSET).put(topic).putInt(partition.partition()).array());
+        return key.put(OFFSET).put(topic).putInt(partition.partition()).array();
     }
 
     private static TopicPartition partition(byte[] key) {

@@ -14,7 +14,8 @@ import org.apache.kafka.streams.query.Position;
  * How a store writes its slot. Whatever the kind, a commit is one batch: the entries that are not in the database yet, offsets, position and
  * stream time. One thread writes.
  *
- * <p>If a write fails, the ledger may be ahead of the database. The caller closes the store then, and the next opening reads the ledger anew.
+ * <p>The ledger tells what a batch says once the batch is in the database. If a write fails with {@code POISONED}, the database may be ahead of
+ * the ledger. The caller closes the store then, and the next opening reads the ledger anew.
  */
 abstract class Writer {
     /** When entries reach the database. */
@@ -57,34 +58,34 @@ abstract class Writer {
         return 0;
     }
 
-    /** Writes entries of a changelog straight to the database, with what the ledger says of them. They belong to a commit already. */
-    final void restore(WriteBatch batch) {
+    /** Writes entries straight to the database, with what the ledger says of them. Those of a changelog belong to a commit already. */
+    final void write(WriteBatch batch, Ledger.Change change) {
         if (batch.count() > 0) {
             db.write(batch);
         }
+        change.publish();
     }
 
     /**
      * Makes all that was written so far one commit.
      *
-     * @param offsets as {@link Ledger#setOffsets}
+     * @param offsets as {@link Ledger.Change#setOffsets}
      */
     final void commit(Map<TopicPartition, Long> offsets, Position position, long streamTime) {
-        finish(sink -> {
-            ledger.setOffsets(offsets, sink);
-            ledger.setPosition(position, sink);
-            ledger.setStreamTime(streamTime, sink);
-            ledger.setOpen(false, sink);
+        finish(change -> {
+            change.setOffsets(offsets);
+            change.setPosition(position);
+            change.setStreamTime(streamTime);
+            change.setOpen(false);
         });
     }
 
     /** Writes what {@code changes} adds, and all entries that are not in the database, in one batch. */
-    void finish(Consumer<Ledger.Sink> changes) {
+    void finish(Consumer<Ledger.Change> changes) {
         WriteBatch batch = new WriteBatch();
-        changes.accept(sink(batch));
-        if (batch.count() > 0) {
-            db.write(batch);
-        }
+        Ledger.Change change = ledger.change(sink(batch));
+        changes.accept(change);
+        write(batch, change);
     }
 
     /** Drops what no commit has. */
@@ -126,9 +127,9 @@ abstract class Writer {
 
         @Override
         void putAll(List<KeyValue<byte[], byte[]>> entries) {
-            finish(sink -> {
-                ledger.setOpen(true, sink);
-                entries.forEach(entry -> sink.put(entry.key, entry.value));
+            finish(change -> {
+                change.setOpen(true);
+                entries.forEach(entry -> change.put(entry.key, entry.value));
             });
         }
     }
@@ -168,11 +169,13 @@ abstract class Writer {
         }
 
         @Override
-        void finish(Consumer<Ledger.Sink> changes) {
-            changes.accept(this::put);
+        void finish(Consumer<Ledger.Change> changes) {
+            Ledger.Change change = ledger.change(this::put);
+            changes.accept(change);
             if (overlay.count() > 0) {
                 overlay.commit();
             }
+            change.publish();
         }
 
         @Override

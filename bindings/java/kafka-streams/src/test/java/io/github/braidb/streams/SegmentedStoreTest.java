@@ -3,6 +3,7 @@ package io.github.braidb.streams;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
@@ -17,6 +18,7 @@ import org.apache.kafka.common.IsolationLevel;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.kstream.internals.SessionWindow;
 import org.apache.kafka.streams.processor.TaskId;
@@ -97,10 +99,31 @@ final class SegmentedStoreTest {
         store.space().cleanUp();
         assertEquals(3, stored(store));
         store.commit(Map.of(CHANGELOG, 7L));
+        // A clean-up that fails leaves the entries to the next one.
+        assertEquals(1, store.expired().ranges().size());
         store.space().cleanUp();
         assertEquals(1, stored(store));
-        assertEquals(List.of(), store.expired());
+        assertEquals(List.of(), store.expired().ranges());
         store.close();
+    }
+
+    /** A topic with a name that is too long for a key makes the batch fail. */
+    @Test
+    void aCommitThatFailsIsNoneForCleanUpsAndQueries() {
+        TopicPartition tooLong = new TopicPartition("t".repeat(1 << 17), 0);
+        FakeContext other = new FakeContext(dir, new TaskId(0, 2)).transactional();
+        for (FakeContext context : List.of(context(), other)) {
+            BraidWindowStore store = windows(context);
+            store.put(key(1), new byte[] {1}, 0);
+            store.commit(Map.of(CHANGELOG, 7L));
+            store.put(key(1), new byte[] {2}, 4 * SEGMENT_MS);
+            assertThrows(ProcessorStateException.class, () -> store.commit(Map.of(CHANGELOG, 8L, tooLong, 1L)));
+            assertEquals(7, store.committedOffset(CHANGELOG));
+            assertNull(store.committedOffset(tooLong));
+            assertEquals(0, store.committedStreamTime());
+            assertEquals(List.of(), store.expired().ranges());
+            store.close();
+        }
     }
 
     @Test

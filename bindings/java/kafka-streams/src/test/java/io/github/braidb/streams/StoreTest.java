@@ -432,6 +432,10 @@ final class StoreTest {
         assertThrows(InvalidStateStoreException.class, store::all);
         assertThrows(InvalidStateStoreException.class, () -> store.committedOffset(CHANGELOG));
         assertThrows(InvalidStateStoreException.class, iterator::hasNext);
+        assertThrows(InvalidStateStoreException.class, store::approximateNumEntries);
+        assertThrows(InvalidStateStoreException.class, store::db);
+        assertEquals(0, store.slotBytes());
+        assertEquals(0, BraidMetrics.whileOpen(() -> store.db().estimate(Slot.whole(1)).bytes()).get());
         store.commit(Map.of(CHANGELOG, 7L));
         store.init(context(), store);
         assertEquals("1", get(store, "a"));
@@ -479,6 +483,94 @@ final class StoreTest {
         assertNull(again.committedOffset(CHANGELOG));
         assertEquals(List.of(), entries(again.all()));
         again.close();
+    }
+
+    @Test
+    void theNextStartRestoresADamagedGlobalStore() throws Exception {
+        TaskId global = new TaskId(-1, -1);
+        BraidKeyValueStore store = open(new FakeContext(dir, global));
+        for (int entry = 0; entry < 2_000; entry++) {
+            put(store, String.format("%06d", entry), "value of " + entry);
+        }
+        store.commit(Map.of(CHANGELOG, 7L));
+        store.db().compact();
+        store.close();
+        damage();
+        BraidKeyValueStore damaged = open(new FakeContext(dir, global));
+        assertThrows(ProcessorStateException.class, () -> entries(damaged.all()));
+        assertThrows(ProcessorStateException.class, () -> put(damaged, "a", "1"));
+        damaged.close();
+        BraidKeyValueStore again = open(new FakeContext(dir, global));
+        assertNull(again.committedOffset(CHANGELOG));
+        assertEquals(List.of(), entries(again.all()));
+        again.close();
+    }
+
+    @Test
+    void noStoreJoinsAFailedDatabase() {
+        BraidKeyValueStore store = open(context());
+        store.space().fail();
+        assertThrows(ProcessorStateException.class, () -> open(context(), "other", Format.PLAIN));
+        store.close();
+        BraidKeyValueStore other = open(context(), "other", Format.PLAIN);
+        put(other, "a", "1");
+        other.close();
+    }
+
+    @Test
+    void aDatabaseThatIsNoneTellsWhatToDo() throws Exception {
+        BraidKeyValueStore store = open(context());
+        put(store, "a", "1");
+        store.close();
+        Path database = dir.resolve("application/braidb");
+        try (var files = Files.list(database)) {
+            for (Path file : files.filter(Files::isRegularFile).filter(file -> !file.endsWith("LOCK")).toList()) {
+                byte[] bytes = Files.readAllBytes(file);
+                java.util.Arrays.fill(bytes, (byte) 0x55);
+                Files.write(file, bytes);
+            }
+        }
+        ProcessorStateException error = assertThrows(ProcessorStateException.class, () -> open(context()));
+        assertTrue(error.getMessage().contains("delete the directory " + database), error.getMessage());
+    }
+
+    @Test
+    void versionsWhoseStoresTrustFilesAreKnown() {
+        for (String version : List.of("0.10.0", "2.3", "3.9", "4.0", "4.2")) {
+            assertTrue(BraidConfig.areOffsetsWrittenForOldStores(Map.of("upgrade.from", version)), version);
+        }
+        for (String version : List.of("4.3", "5.0", "", "none")) {
+            assertFalse(BraidConfig.areOffsetsWrittenForOldStores(Map.of("upgrade.from", version)), version);
+        }
+        assertFalse(BraidConfig.areOffsetsWrittenForOldStores(Map.of()));
+    }
+
+    /** The filter waits until the thread that closes the iterator waits for the thread that searches. */
+    @Test
+    void aCloseEndsALongSearch() {
+        BraidKeyValueStore store = open(context());
+        for (int entry = 0; entry < 10; entry++) {
+            put(store, "key " + entry, "1");
+        }
+        java.util.concurrent.atomic.AtomicInteger seen = new java.util.concurrent.atomic.AtomicInteger();
+        BraidIterator[] iterator = new BraidIterator[1];
+        iterator[0] = BraidIterator.of(
+                store, store.view(IsolationLevel.READ_UNCOMMITTED),
+                List.of(store.slot().allData(), store.slot().allData()).iterator(), false, Slot.HEAD_BYTES,
+                key -> {
+                    if (seen.getAndIncrement() == 0) {
+                        Thread closing = new Thread(iterator[0]::close);
+                        closing.start();
+                        while (closing.getState() != Thread.State.BLOCKED) {
+                            Thread.onSpinWait();
+                        }
+                    }
+                    return false;
+                },
+                null);
+        assertFalse(iterator[0].hasNext());
+        assertEquals(1, seen.get());
+        store.close();
     }
 
     /** Changes bytes in the first half of the largest table, where entries are. */
