@@ -9,15 +9,16 @@
 //! 1. *Before the edit of the excise* all records of the file have their handles in tables, and nothing is punched. Collection leaves
 //!    the file alone from the edit until step 4, so that no merge copies what need not move.
 //! 2. *After the edit*, which is synced, only living slices have handles into the file: slices of the state, and slices that readers hold. The
-//!    tables of readers cannot be asked. So the thread waits until tables of the state are the only owners of the file's bodies, and have no
-//!    slices but slices of the state.
+//!    tables of readers cannot be asked. So the thread waits for readers. It goes on once tables of the state are the only owners of the file's
+//!    bodies, and have no slices but slices of the state.
 //! 3. *The thread reads the handles* of all living slices that lead into the file. What lies between the living records is dead,
 //!    and stays dead: merges copy handles of living slices, and no job makes a handle into a finished value file.
 //! 4. *Dead blocks are punched out*, and count as garbage no more. A crash leaves some of the holes, or none. The next open asks the file
 //!    system how much of the file lies in holes, and collection takes care of the rest.
 //!
 //! Collection takes care of trie tables, of files with several names (rule 22), and of files that readers or merges hold for longer than [`LOOKS`]
-//! times [`LOOK_US`].
+//! times [`LOOK_US`]. It also takes the files that are left when one excise emptied more than [`LOOKS`] times [`LIVING_BYTES`] of living values
+//! (200 GB).
 
 use super::{Catalog, Jobs};
 use crate::base::error::Result;
@@ -41,7 +42,7 @@ const EMPTIED_SHARE: u64 = 8;
 /// The search for holes may read one byte of tables for this many bytes of garbage: 4. Tables with many small values would cost more than
 /// the copies of a collection.
 const READ_SHARE: u64 = 4;
-/// Bytes of living values whose places the thread holds at once, unless one file has more: 4 GiB. Four million values of 1 KiB take 64 MiB.
+/// Bytes of living values whose places one look holds, unless one file has more: 4 GiB. The places of four million values of 1 KiB take 64 MiB.
 const LIVING_BYTES: u64 = 4 << 30;
 /// Looks at value files that readers hold: 50, with [`LOOK_US`] between two. Collection takes a file that is held for longer.
 const LOOKS: u32 = 50;
@@ -95,6 +96,9 @@ impl<'a> Emptied<'a> {
     /// Finds what is dead in the files that no reader holds. Waits for the others, but not for long.
     pub(super) fn find_holes(&mut self) {
         let mut left = self.files.clone();
+        if left.is_empty() || is_dear(self.jobs.catalog.lock().state(), &left) {
+            return;
+        }
         for look in 0..LOOKS {
             if left.is_empty() {
                 return;
@@ -133,6 +137,9 @@ impl Drop for Emptied<'_> {
 
 /// Bytes of records that an edit of a family takes out of the account of each value file.
 fn taken_bytes(catalog: &Catalog, family: FamilyId, edit: &Edit) -> BTreeMap<FileId, u64> {
+    if catalog.state().value_files().is_empty() {
+        return BTreeMap::new();
+    }
     let slices = catalog.version(family).slices();
     let known: BTreeMap<_, _> =
         slices.map(|slice| ((slice.table.id, slice.range.low.as_slice()), &slice.values)).collect();
@@ -182,9 +189,6 @@ impl Jobs {
     fn settled(&self, wanted: &mut BTreeSet<FileId>) -> (Living, Vec<Leading>) {
         let catalog = self.catalog.lock();
         let state = catalog.state();
-        if is_dear(state, wanted) {
-            wanted.clear();
-        }
         let tables: Vec<_> =
             state.tables().filter(|table| leads_into(table, |id| wanted.contains(&id))).collect();
         let owners = owners_in(&tables, wanted);

@@ -4,8 +4,8 @@
 //! two values too, and use none of them. So the space between living records is dead. It stays dead, because merges copy handles and
 //! make no new ones into a finished file.
 //!
-//! Verification walks from record to record, and a hole breaks this chain. Behind a dead record that does not match its checksum it looks for
-//! a block of zeros in the dead space. If it finds one, the walk goes on at the next living record.
+//! Verification walks from record to record, and a hole breaks this chain. At a dead record that does not match its checksum, verification looks
+//! for a block of zeros. It looks from this record to the next living one. If it finds a block, the walk goes on at the living record.
 
 use super::file::HEADER_BYTES;
 use crate::base::holes::{HOLE_ALIGNMENT, whole_blocks};
