@@ -1,7 +1,7 @@
 //! The command `braidb-sim`: runs the judges, at any size, from any seed.
 //!
 //! ```text
-//! braidb-sim model|writers|crash|errors|flips|tiers|forks|transactions|isolation|checkpoints [--seed S] [--preset P] [--ops N] [--stride N] [--cases N] [--trace]
+//! braidb-sim model|writers|crash|errors|flips|tiers|forks|transactions|isolation|checkpoints|slots [--seed S] [--preset P] [--ops N] [--stride N] [--cases N] [--trace]
 //!            model, writers: --total N   operations over all cases      crash: --points N   points over all cases
 //! braidb-sim mutants [--seed S] [--rounds N] [--mutant NAME]
 //! braidb-sim torture [--seed S] [--minutes M]
@@ -22,7 +22,7 @@ use braidb_storage::{Clock, Random};
 use std::path::Path;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: braidb-sim model|writers|crash|errors|flips|tiers|forks|transactions|isolation|checkpoints|mutants|torture \
+const USAGE: &str = "usage: braidb-sim model|writers|crash|errors|flips|tiers|forks|transactions|isolation|checkpoints|slots|mutants|torture \
 [--seed S] [--preset default|small-memory|tiny-files|guards|random|short-logs|tiers] [--ops N] [--stride N] [--cases N] \
 [--total N] [--points N] [--rounds N] [--mutant NAME] [--minutes M] [--trace]
        braidb-sim golden DIR";

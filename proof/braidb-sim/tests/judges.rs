@@ -1,6 +1,7 @@
 //! The judges at an everyday size, on fixed seeds. `braidb-lab regress judges-at-length` and `make torture` run them at full size.
 
 use braidb_sim::draw::Preset;
+use braidb_sim::judge::slots::{self, Planted};
 use braidb_sim::judge::{Case, Judge, crash, mutants};
 use braidb_sim::report::Tally;
 use braidb_sim::runner::FORM_COUNTS;
@@ -248,6 +249,31 @@ fn checkpoints_beside_the_database() {
         "refused checkpoints",
     ] {
         assert!(tally.get(what) > 0, "no {what}: {tally}");
+    }
+}
+
+/// Stores of Kafka Streams share a database through crashes, wipes and moves.
+#[test]
+fn stores_in_slots() {
+    let mut tally = Tally::default();
+    for preset in [Preset::TinyFiles, Preset::Guards, Preset::Random, Preset::ShortLogs, Preset::SmallMemory]
+    {
+        tally.merge(&judge(Case::new(Judge::Slots, 1, preset), 2));
+    }
+    for what in ["commits", "aborts", "moves", "wipes", "slots swept", "crashes", "images"] {
+        assert!(tally.get(what) > 20, "few {what}: {tally}");
+    }
+}
+
+/// The judge of slots finds protocols that would lose commits, or keep what no commit has.
+#[test]
+fn wrong_protocols_of_slots_are_found() {
+    for planted in [Planted::OffsetsApart, Planted::StagedWrittenStraight, Planted::SlotUsedAgain] {
+        let found = (1..=4).any(|seed| {
+            let case = Case::new(Judge::Slots, seed, Preset::Random);
+            slots::judge_planted(&case, Some(planted)).is_err()
+        });
+        assert!(found, "{planted:?} is not found");
     }
 }
 

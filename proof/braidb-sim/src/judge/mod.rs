@@ -12,6 +12,7 @@ pub mod isolation;
 pub mod model;
 pub mod mutants;
 mod reopenings;
+pub mod slots;
 pub mod tiers;
 pub mod torture;
 pub mod transactions;
@@ -35,10 +36,11 @@ pub enum Judge {
     Transactions,
     Isolation,
     Checkpoints,
+    Slots,
 }
 
 impl Judge {
-    pub const ALL: [Judge; 10] = [
+    pub const ALL: [Judge; 11] = [
         Judge::Model,
         Judge::Writers,
         Judge::Crash,
@@ -49,6 +51,7 @@ impl Judge {
         Judge::Transactions,
         Judge::Isolation,
         Judge::Checkpoints,
+        Judge::Slots,
     ];
 
     /// The name on the command line.
@@ -64,6 +67,7 @@ impl Judge {
             Judge::Transactions => "transactions",
             Judge::Isolation => "isolation",
             Judge::Checkpoints => "checkpoints",
+            Judge::Slots => "slots",
         }
     }
 
@@ -85,6 +89,7 @@ impl Judge {
             Judge::Transactions => 2_000,
             Judge::Isolation => 2_000,
             Judge::Checkpoints => 400,
+            Judge::Slots => 400,
         }
     }
 }
@@ -122,6 +127,7 @@ impl Case {
             Judge::Transactions => transactions::judge(self),
             Judge::Isolation => isolation::judge(self),
             Judge::Checkpoints => checkpoints::judge(self),
+            Judge::Slots => slots::judge(self),
         });
         judged.map_err(|failure| Failure::new(format!("{failure}\n  replay: {self}")))
     }

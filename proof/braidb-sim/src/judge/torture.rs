@@ -39,6 +39,7 @@ fn draw_case(rng: &mut Rng) -> Case {
         (4, Judge::Transactions),
         (2, Judge::Isolation),
         (4, Judge::Checkpoints),
+        (3, Judge::Slots),
     ]);
     let preset = rng.weighted(&[
         (1, Preset::Default),
@@ -59,7 +60,8 @@ fn draw_case(rng: &mut Rng) -> Case {
         | Judge::Forks
         | Judge::Transactions
         | Judge::Isolation
-        | Judge::Checkpoints => 1,
+        | Judge::Checkpoints
+        | Judge::Slots => 1,
     };
     // Short seeds make the replay command easier to copy.
     let case = Case { stride, ..Case::new(judge, rng.bits() >> 24, preset) };
