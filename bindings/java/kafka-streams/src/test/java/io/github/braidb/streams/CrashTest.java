@@ -1,5 +1,6 @@
 package io.github.braidb.streams;
 
+import static io.github.braidb.streams.FakeContext.CHANGELOG;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -11,7 +12,6 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
-import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.errors.TaskCorruptedException;
 import org.apache.kafka.streams.processor.TaskId;
@@ -20,7 +20,6 @@ import org.junit.jupiter.api.io.TempDir;
 
 /** Kills a process with SIGKILL while its store commits, and looks what is left. */
 final class CrashTest {
-    private static final TopicPartition CHANGELOG = new TopicPartition("application-store-changelog", 1);
     private static final TaskId TASK = new TaskId(0, 1);
 
     /** Keys that each commit of the process sets, all to the commit's number. */

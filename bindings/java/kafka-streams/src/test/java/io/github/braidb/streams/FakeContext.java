@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.StreamsMetrics;
@@ -22,6 +23,9 @@ import org.apache.kafka.streams.processor.internals.RecordBatchingStateRestoreCa
 /** What a task is to its stores. */
 final class FakeContext implements StateStoreContext {
     static final String APPLICATION = "application";
+
+    /** The partition of the changelog of the store {@code store}. */
+    static final TopicPartition CHANGELOG = new TopicPartition(APPLICATION + "-store-changelog", 1);
 
     private final StateStoreContext mock = new MockProcessorContext<Object, Object>().getStateStoreContext();
     private final Map<String, Object> configs = new HashMap<>();
@@ -48,6 +52,11 @@ final class FakeContext implements StateStoreContext {
 
     FakeContext transactional() {
         return exactlyOnce().with(BraidStore.TRANSACTIONAL_CONFIG, true);
+    }
+
+    /** A record of the changelog. */
+    static ConsumerRecord<byte[], byte[]> record(long offset, byte[] key, byte[] value) {
+        return new ConsumerRecord<>(CHANGELOG.topic(), CHANGELOG.partition(), offset, key, value);
     }
 
     /** The record that the task processes from now on. */

@@ -27,11 +27,7 @@ final class MixedStoresTest {
     private Path dir;
 
     private Properties properties(boolean isExactlyOnce, boolean isTransactional) {
-        Properties properties = new Properties();
-        properties.put(StreamsConfig.APPLICATION_ID_CONFIG, "words");
-        properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "localhost:1");
-        properties.put(StreamsConfig.STATE_DIR_CONFIG, dir.toString());
-        properties.put(BraidConfig.LINGER_MS_CONFIG, 0);
+        Properties properties = Topologies.properties(dir);
         if (isExactlyOnce) {
             properties.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.EXACTLY_ONCE_V2);
         }
@@ -66,6 +62,7 @@ final class MixedStoresTest {
             assertEquals(10, value(driver, "ours"));
             assertEquals(10, value(driver, "theirs"));
             assertEquals(10, value(driver, "memory"));
+            assertEquals(0, Topologies.metric(driver, "braidb-uncommitted-bytes"), "the driver commits after each record");
         }
     }
 

@@ -1,5 +1,7 @@
 package io.github.braidb.streams;
 
+import static io.github.braidb.streams.FakeContext.CHANGELOG;
+import static io.github.braidb.streams.FakeContext.record;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
@@ -28,7 +30,6 @@ import org.junit.jupiter.api.io.TempDir;
 
 /** Windows and sessions: what expires when, what a crash leaves of the stream time, and ranges of odd keys. */
 final class SegmentedStoreTest {
-    private static final TopicPartition CHANGELOG = new TopicPartition("application-store-changelog", 1);
     private static final long RETENTION_MS = 120_000;
     private static final long WINDOW_MS = 1_000;
     private static final long SEGMENT_MS = 60_000;
@@ -41,14 +42,18 @@ final class SegmentedStoreTest {
     }
 
     private static BraidWindowStore windows(FakeContext context) {
-        BraidWindowStore store =
-                BraidWindowStore.of(WindowSupplier.of("store", Format.PLAIN, RETENTION_MS, WINDOW_MS, false, false));
+        return windows(context, false, false);
+    }
+
+    private static BraidWindowStore windows(FakeContext context, boolean retainsDuplicates, boolean isFinal) {
+        BraidWindowStore store = BraidWindowStore.of(
+                WindowSupplier.of("store", Format.PLAIN, RETENTION_MS, WINDOW_MS, retainsDuplicates, isFinal));
         store.init(context, store);
         return store;
     }
 
-    private static BraidSessionStore sessions(FakeContext context) {
-        BraidSessionStore store = BraidSessionStore.of(SessionSupplier.of("store", Format.PLAIN, RETENTION_MS, false));
+    private static BraidSessionStore sessions(FakeContext context, boolean isFinal) {
+        BraidSessionStore store = BraidSessionStore.of(SessionSupplier.of("store", Format.PLAIN, RETENTION_MS, isFinal));
         store.init(context, store);
         return store;
     }
@@ -173,8 +178,7 @@ final class SegmentedStoreTest {
         BraidWindowStore store = windows(context);
         List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
         for (int index = 0; index < 5; index++) {
-            records.add(new ConsumerRecord<>(
-                    CHANGELOG.topic(), 1, index, SegmentKeys.ofWindow(new byte[] {1}, index * SEGMENT_MS, 0), new byte[] {9}));
+            records.add(record(index, SegmentKeys.ofWindow(new byte[] {1}, index * SEGMENT_MS, 0), new byte[] {9}));
         }
         context.restore(records);
         assertEquals(3, stored(store));
@@ -187,10 +191,7 @@ final class SegmentedStoreTest {
 
     @Test
     void duplicatesOfAWindowAreKeptApart() {
-        FakeContext context = context();
-        BraidWindowStore store =
-                BraidWindowStore.of(WindowSupplier.of("store", Format.PLAIN, RETENTION_MS, WINDOW_MS, true, false));
-        store.init(context, store);
+        BraidWindowStore store = windows(context(), true, false);
         store.put(key(1), new byte[] {1}, 5);
         store.put(key(1), new byte[] {2}, 5);
         store.put(key(1), null, 5);
@@ -200,7 +201,7 @@ final class SegmentedStoreTest {
 
     @Test
     void sessionsEndAndStartInTheirTimes() {
-        BraidSessionStore store = sessions(context());
+        BraidSessionStore store = sessions(context(), false);
         store.put(new Windowed<>(key(1), new SessionWindow(10, 20)), new byte[] {1});
         store.put(new Windowed<>(key(1), new SessionWindow(30, 40)), new byte[] {2});
         store.put(new Windowed<>(key(2), new SessionWindow(35, SEGMENT_MS + 5)), new byte[] {3});
@@ -218,10 +219,7 @@ final class SegmentedStoreTest {
 
     @Test
     void windowsAreFoundByTimeWhereTheyAreEmittedAtTheirClose() {
-        FakeContext context = context().transactional();
-        BraidWindowStore store =
-                BraidWindowStore.of(WindowSupplier.of("store", Format.PLAIN, RETENTION_MS, WINDOW_MS, false, true));
-        store.init(context, store);
+        BraidWindowStore store = windows(context().transactional(), false, true);
         store.put(key(2), new byte[] {1}, 10);
         store.put(key(1), new byte[] {2}, 20);
         store.put(key(1), new byte[] {3}, 10);
@@ -245,12 +243,11 @@ final class SegmentedStoreTest {
     @Test
     void sessionsAreFoundByTimeWhereTheyAreEmittedAtTheirClose() {
         FakeContext context = context();
-        BraidSessionStore store = BraidSessionStore.of(SessionSupplier.of("store", Format.PLAIN, RETENTION_MS, true));
-        store.init(context, store);
+        BraidSessionStore store = sessions(context, true);
         context.restore(List.of(
-                new ConsumerRecord<>(CHANGELOG.topic(), 1, 0, SegmentKeys.ofSession(new byte[] {2}, 10, 20), new byte[] {1}),
-                new ConsumerRecord<>(CHANGELOG.topic(), 1, 1, SegmentKeys.ofSession(new byte[] {1}, 10, 30), new byte[] {2}),
-                new ConsumerRecord<>(CHANGELOG.topic(), 1, 2, SegmentKeys.ofSession(new byte[] {3}, 10, 30), null)));
+                record(0, SegmentKeys.ofSession(new byte[] {2}, 10, 20), new byte[] {1}),
+                record(1, SegmentKeys.ofSession(new byte[] {1}, 10, 30), new byte[] {2}),
+                record(2, SegmentKeys.ofSession(new byte[] {3}, 10, 30), null)));
         assertEquals(List.of("[2]@10[1]", "[1]@10[2]"), entries(store.findSessions(0, 30)));
         assertEquals(List.of("[1]@10[2]"), entries(store.findSessions(21, 30)));
         store.remove(new Windowed<>(key(1), new SessionWindow(10, 30)));

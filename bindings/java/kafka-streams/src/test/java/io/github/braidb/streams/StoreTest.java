@@ -1,5 +1,14 @@
 package io.github.braidb.streams;
 
+import static io.github.braidb.streams.FakeContext.CHANGELOG;
+import static io.github.braidb.streams.KeyValues.bytes;
+import static io.github.braidb.streams.KeyValues.entries;
+import static io.github.braidb.streams.KeyValues.get;
+import static io.github.braidb.streams.KeyValues.key;
+import static io.github.braidb.streams.KeyValues.open;
+import static io.github.braidb.streams.KeyValues.put;
+import static io.github.braidb.streams.KeyValues.record;
+import static io.github.braidb.streams.KeyValues.text;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
@@ -7,17 +16,13 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.IsolationLevel;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Bytes;
-import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.errors.InvalidStateStoreException;
 import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.errors.TaskCorruptedException;
@@ -28,7 +33,6 @@ import org.junit.jupiter.api.io.TempDir;
 
 /** Commits, restores, aborts and wipes of a store. A store that is closed without a commit leaves what a kill leaves. */
 final class StoreTest {
-    private static final TopicPartition CHANGELOG = new TopicPartition("application-store-changelog", 1);
     private static final TaskId TASK = new TaskId(0, 1);
 
     @TempDir
@@ -36,52 +40,6 @@ final class StoreTest {
 
     private FakeContext context() {
         return new FakeContext(dir, TASK);
-    }
-
-    private static BraidKeyValueStore open(FakeContext context) {
-        return open(context, "store", Format.PLAIN);
-    }
-
-    private static BraidKeyValueStore open(FakeContext context, String name, Format format) {
-        BraidKeyValueStore store = BraidKeyValueStore.of(name, format);
-        store.init(context, store);
-        return store;
-    }
-
-    private static Bytes key(String text) {
-        return Bytes.wrap(bytes(text));
-    }
-
-    private static byte[] bytes(String text) {
-        return text.getBytes(StandardCharsets.UTF_8);
-    }
-
-    private static void put(BraidKeyValueStore store, String key, String value) {
-        store.put(key(key), value == null ? null : bytes(value));
-    }
-
-    private static String text(byte[] value) {
-        return value == null ? null : new String(value, StandardCharsets.UTF_8);
-    }
-
-    private static String get(BraidKeyValueStore store, String key) {
-        return text(store.get(key(key)));
-    }
-
-    private static List<String> entries(KeyValueIterator<Bytes, byte[]> iterator) {
-        List<String> entries = new ArrayList<>();
-        try (iterator) {
-            while (iterator.hasNext()) {
-                KeyValue<Bytes, byte[]> entry = iterator.next();
-                entries.add(text(entry.key.get()) + "=" + text(entry.value));
-            }
-        }
-        return entries;
-    }
-
-    private static ConsumerRecord<byte[], byte[]> record(long offset, String key, String value) {
-        return new ConsumerRecord<>(
-                CHANGELOG.topic(), CHANGELOG.partition(), offset, bytes(key), value == null ? null : bytes(value));
     }
 
     private Path marker() {
@@ -444,14 +402,6 @@ final class StoreTest {
     }
 
     @Test
-    void aStoreIsOpenOnce() {
-        BraidKeyValueStore store = open(context());
-        assertThrows(ProcessorStateException.class, () -> open(context()));
-        put(store, "a", "1");
-        store.close();
-    }
-
-    @Test
     void aWriteThatFailsEndsAllWrites() {
         BraidKeyValueStore store = open(context());
         put(store, "a", "1");
@@ -465,15 +415,7 @@ final class StoreTest {
 
     @Test
     void damagedEntriesAreLeftBehind() throws Exception {
-        BraidKeyValueStore store = open(context());
-        for (int entry = 0; entry < 2_000; entry++) {
-            put(store, String.format("%06d", entry), "value of " + entry);
-        }
-        store.commit(Map.of(CHANGELOG, 7L));
-        store.db().compact();
-        store.close();
-        damage();
-        BraidKeyValueStore damaged = open(context());
+        BraidKeyValueStore damaged = damaged(TASK);
         assertEquals(7, damaged.committedOffset(CHANGELOG));
         assertThrows(TaskCorruptedException.class, () -> entries(damaged.all()));
         assertThrows(TaskCorruptedException.class, () -> put(damaged, "a", "1"));
@@ -488,15 +430,7 @@ final class StoreTest {
     @Test
     void theNextStartRestoresADamagedGlobalStore() throws Exception {
         TaskId global = new TaskId(-1, -1);
-        BraidKeyValueStore store = open(new FakeContext(dir, global));
-        for (int entry = 0; entry < 2_000; entry++) {
-            put(store, String.format("%06d", entry), "value of " + entry);
-        }
-        store.commit(Map.of(CHANGELOG, 7L));
-        store.db().compact();
-        store.close();
-        damage();
-        BraidKeyValueStore damaged = open(new FakeContext(dir, global));
+        BraidKeyValueStore damaged = damaged(global);
         assertThrows(ProcessorStateException.class, () -> entries(damaged.all()));
         assertThrows(ProcessorStateException.class, () -> put(damaged, "a", "1"));
         damaged.close();
@@ -504,34 +438,6 @@ final class StoreTest {
         assertNull(again.committedOffset(CHANGELOG));
         assertEquals(List.of(), entries(again.all()));
         again.close();
-    }
-
-    @Test
-    void noStoreJoinsAFailedDatabase() {
-        BraidKeyValueStore store = open(context());
-        store.space().fail();
-        assertThrows(ProcessorStateException.class, () -> open(context(), "other", Format.PLAIN));
-        store.close();
-        BraidKeyValueStore other = open(context(), "other", Format.PLAIN);
-        put(other, "a", "1");
-        other.close();
-    }
-
-    @Test
-    void aDatabaseThatIsNoneTellsWhatToDo() throws Exception {
-        BraidKeyValueStore store = open(context());
-        put(store, "a", "1");
-        store.close();
-        Path database = dir.resolve("application/braidb");
-        try (var files = Files.list(database)) {
-            for (Path file : files.filter(Files::isRegularFile).filter(file -> !file.endsWith("LOCK")).toList()) {
-                byte[] bytes = Files.readAllBytes(file);
-                java.util.Arrays.fill(bytes, (byte) 0x55);
-                Files.write(file, bytes);
-            }
-        }
-        ProcessorStateException error = assertThrows(ProcessorStateException.class, () -> open(context()));
-        assertTrue(error.getMessage().contains("delete the directory " + database), error.getMessage());
     }
 
     @Test
@@ -573,6 +479,19 @@ final class StoreTest {
         store.close();
     }
 
+    /** A store of a task whose table of 2,000 entries is damaged. */
+    private BraidKeyValueStore damaged(TaskId task) throws Exception {
+        BraidKeyValueStore store = open(new FakeContext(dir, task));
+        for (int entry = 0; entry < 2_000; entry++) {
+            put(store, String.format("%06d", entry), "value of " + entry);
+        }
+        store.commit(Map.of(CHANGELOG, 7L));
+        store.db().compact();
+        store.close();
+        damage();
+        return open(new FakeContext(dir, task));
+    }
+
     /** Changes bytes in the first half of the largest table, where entries are. */
     private void damage() throws Exception {
         Path table;
@@ -607,54 +526,5 @@ final class StoreTest {
         assertEquals(List.of(), entries(store.range(key("c"), key("b"))));
         next.close();
         store.close();
-    }
-
-    @Test
-    void theLastStoreTakesAnEmptyDatabaseAlong() throws Exception {
-        BraidKeyValueStore store = open(context());
-        put(store, "a", "1");
-        Path log = dir.resolve("application/braidb");
-        Files.delete(marker());
-        store.close();
-        long end = System.nanoTime() + 20_000_000_000L;
-        while (files(log) > 1 && System.nanoTime() < end) {
-            Thread.sleep(10);
-        }
-        assertEquals(1, files(log), "only LOCK stays");
-        BraidKeyValueStore again = open(context());
-        assertNull(get(again, "a"));
-        again.close();
-    }
-
-    @Test
-    void aDatabaseLingersUnlessItsDirectoryIsGone() throws Exception {
-        BraidKeyValueStore store = open(context().with(BraidConfig.LINGER_MS_CONFIG, 600_000));
-        put(store, "a", "1");
-        var first = store.db();
-        store.close();
-        assertFalse(first.isClosed());
-        BraidKeyValueStore second = open(context().with(BraidConfig.LINGER_MS_CONFIG, 600_000));
-        assertEquals(first, second.db());
-        second.close();
-        try (var files = Files.walk(dir.resolve("application"))) {
-            for (Path file : files.sorted(java.util.Comparator.reverseOrder()).toList()) {
-                Files.delete(file);
-            }
-        }
-        BraidKeyValueStore third = open(context());
-        assertTrue(first.isClosed());
-        assertNotEquals(first, third.db());
-        assertNull(get(third, "a"));
-        put(third, "a", "2");
-        third.close();
-        BraidKeyValueStore fourth = open(context());
-        assertEquals("2", get(fourth, "a"));
-        fourth.close();
-    }
-
-    private static long files(Path dir) throws Exception {
-        try (var files = Files.list(dir)) {
-            return files.count();
-        }
     }
 }

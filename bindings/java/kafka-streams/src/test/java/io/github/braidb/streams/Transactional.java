@@ -36,7 +36,8 @@ public final class Transactional {
                 });
     }
 
-    private static Object call(Object target, java.lang.reflect.Method method, Object[] arguments) throws Throwable {
+    /** Calls a method, and throws what it throws. */
+    public static Object call(Object target, java.lang.reflect.Method method, Object[] arguments) throws Throwable {
         try {
             return method.invoke(target, arguments);
         } catch (InvocationTargetException error) {

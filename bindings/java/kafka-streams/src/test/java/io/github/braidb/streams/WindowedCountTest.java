@@ -1,5 +1,6 @@
 package io.github.braidb.streams;
 
+import static io.github.braidb.streams.Topologies.metric;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -39,14 +40,10 @@ final class WindowedCountTest {
     private Path dir;
 
     private Properties properties() {
-        Properties properties = new Properties();
-        properties.put(StreamsConfig.APPLICATION_ID_CONFIG, "words");
-        properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "localhost:1");
-        properties.put(StreamsConfig.STATE_DIR_CONFIG, dir.toString());
+        Properties properties = Topologies.properties(dir);
         properties.put(StreamsConfig.DSL_STORE_SUPPLIERS_CLASS_CONFIG, BraidDslStoreSuppliers.class);
         properties.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         properties.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
-        properties.put(BraidConfig.LINGER_MS_CONFIG, 0);
         properties.put(BraidConfig.MEMORY_BYTES_CONFIG, 128 << 20);
         return properties;
     }
@@ -92,14 +89,6 @@ final class WindowedCountTest {
             assertTrue(metric(driver, "braidb-slot-bytes") > 0);
             assertEquals(0, metric(driver, "braidb-uncommitted-bytes"));
         }
-    }
-
-    private static long metric(TopologyTestDriver driver, String name) {
-        return driver.metrics().entrySet().stream()
-                .filter(metric -> metric.getKey().name().equals(name))
-                .mapToLong(metric -> (Long) metric.getValue().metricValue())
-                .max()
-                .orElseThrow();
     }
 
     private long markers() throws Exception {
