@@ -43,21 +43,15 @@ abstract class BraidSegmentedStore extends BraidStore implements BraidSpace.Expi
 
     private Runnable droppedRecords;
 
-    /**
-     * A store.
-     *
-     * @param isFinal whether the topology emits entries once they are closed. It reads them by time then, and windows 1 ms beyond the
-     *     retention, as in the built-in stores
-     */
-    BraidSegmentedStore(
-            String name, SegmentKeys keys, Format format, long retentionMs, long segmentMs, boolean isFinal) {
-        super(name, keys.name().toLowerCase(java.util.Locale.ROOT) + "/" + format + "/" + segmentMs
-                + (isFinal ? "/by-time" : ""));
+    /** A store. Where the topology emits windows once they are closed, it reads them 1 ms beyond the retention, as in the built-in stores. */
+    BraidSegmentedStore(SegmentedSupplier supplier, SegmentKeys keys) {
+        super(supplier.name(), keys.name().toLowerCase(java.util.Locale.ROOT) + "/" + supplier.format() + "/"
+                + supplier.segmentIntervalMs() + (supplier.isFinal() ? "/by-time" : ""));
         this.keys = keys;
-        this.retentionMs = retentionMs;
-        this.segmentMs = segmentMs;
-        graceMs = isFinal && keys == SegmentKeys.WINDOW ? 1 : 0;
-        isIndexed = isFinal;
+        retentionMs = supplier.retentionPeriod();
+        segmentMs = supplier.segmentIntervalMs();
+        isIndexed = supplier.isFinal();
+        graceMs = isIndexed && keys == SegmentKeys.WINDOW ? 1 : 0;
     }
 
     @Override

@@ -13,9 +13,7 @@ class BraidSessionStore extends BraidSegmentedStore implements SessionStore<Byte
     private final SessionReads reads;
 
     private BraidSessionStore(SessionSupplier supplier) {
-        super(
-                supplier.name(), SegmentKeys.SESSION, supplier.format(), supplier.retentionPeriod(),
-                supplier.segmentIntervalMs(), supplier.isFinal());
+        super(supplier, SegmentKeys.SESSION);
         reads = new SessionReads(this, IsolationLevel.READ_UNCOMMITTED);
     }
 

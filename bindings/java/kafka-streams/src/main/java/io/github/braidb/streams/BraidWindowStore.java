@@ -20,9 +20,7 @@ class BraidWindowStore extends BraidSegmentedStore implements WindowStore<Bytes,
     private int number;
 
     private BraidWindowStore(WindowSupplier supplier) {
-        super(
-                supplier.name(), SegmentKeys.WINDOW, supplier.format(), supplier.retentionPeriod(),
-                supplier.segmentIntervalMs(), supplier.isFinal());
+        super(supplier, SegmentKeys.WINDOW);
         windowMs = supplier.windowSize();
         retainsDuplicates = supplier.retainDuplicates();
         reads = new WindowReads(this, IsolationLevel.READ_UNCOMMITTED);

@@ -6,17 +6,9 @@ import org.apache.kafka.streams.state.SessionBytesStoreSupplier;
 import org.apache.kafka.streams.state.SessionStore;
 
 /** Makes a session store for each task. Times are milliseconds. */
-class SessionSupplier implements SessionBytesStoreSupplier {
-    private final String name;
-    private final Format format;
-    private final long retentionMs;
-    private final boolean isFinal;
-
+class SessionSupplier extends SegmentedSupplier implements SessionBytesStoreSupplier {
     private SessionSupplier(String name, Format format, long retentionMs, boolean isFinal) {
-        this.name = name;
-        this.format = format;
-        this.retentionMs = retentionMs;
-        this.isFinal = isFinal;
+        super(name, format, retentionMs, isFinal);
     }
 
     /**
@@ -41,36 +33,8 @@ class SessionSupplier implements SessionBytesStoreSupplier {
         }
     }
 
-    Format format() {
-        return format;
-    }
-
-    boolean isFinal() {
-        return isFinal;
-    }
-
-    @Override
-    public String name() {
-        return name;
-    }
-
     @Override
     public SessionStore<Bytes, byte[]> get() {
         return BraidSessionStore.of(this);
-    }
-
-    @Override
-    public String metricsScope() {
-        return BraidStore.METRICS_SCOPE;
-    }
-
-    @Override
-    public long segmentIntervalMs() {
-        return WindowSupplier.segmentMs(retentionMs);
-    }
-
-    @Override
-    public long retentionPeriod() {
-        return retentionMs;
     }
 }

@@ -6,25 +6,15 @@ import org.apache.kafka.streams.state.WindowBytesStoreSupplier;
 import org.apache.kafka.streams.state.WindowStore;
 
 /** Makes a window store for each task. Times are milliseconds. */
-class WindowSupplier implements WindowBytesStoreSupplier {
-    /** The shortest span of a segment, 60,000 ms, as in the built-in stores. */
-    static final long LEAST_SEGMENT_MS = 60_000;
-
-    private final String name;
-    private final Format format;
-    private final long retentionMs;
+class WindowSupplier extends SegmentedSupplier implements WindowBytesStoreSupplier {
     private final long windowMs;
     private final boolean retainsDuplicates;
-    private final boolean isFinal;
 
     private WindowSupplier(
             String name, Format format, long retentionMs, long windowMs, boolean retainsDuplicates, boolean isFinal) {
-        this.name = name;
-        this.format = format;
-        this.retentionMs = retentionMs;
+        super(name, format, retentionMs, isFinal);
         this.windowMs = windowMs;
         this.retainsDuplicates = retainsDuplicates;
-        this.isFinal = isFinal;
     }
 
     /**
@@ -50,37 +40,9 @@ class WindowSupplier implements WindowBytesStoreSupplier {
         }
     }
 
-    /** The span of a segment: half of the retention, as in the built-in stores, so that a store has about three. */
-    static long segmentMs(long retentionMs) {
-        return Math.max(retentionMs / 2, LEAST_SEGMENT_MS);
-    }
-
-    Format format() {
-        return format;
-    }
-
-    boolean isFinal() {
-        return isFinal;
-    }
-
-    @Override
-    public String name() {
-        return name;
-    }
-
     @Override
     public WindowStore<Bytes, byte[]> get() {
         return BraidWindowStore.of(this);
-    }
-
-    @Override
-    public String metricsScope() {
-        return BraidStore.METRICS_SCOPE;
-    }
-
-    @Override
-    public long segmentIntervalMs() {
-        return segmentMs(retentionMs);
     }
 
     @Override
@@ -91,10 +53,5 @@ class WindowSupplier implements WindowBytesStoreSupplier {
     @Override
     public boolean retainDuplicates() {
         return retainsDuplicates;
-    }
-
-    @Override
-    public long retentionPeriod() {
-        return retentionMs;
     }
 }
