@@ -118,6 +118,11 @@ final class Handle implements Runnable {
         NativeMemory.count(firstBytes + grown - bytes.getAndSet(firstBytes + grown));
     }
 
+    /** The native memory beyond that of a new object. The caller has acquired the handle. */
+    long grown() {
+        return bytes.get() - firstBytes;
+    }
+
     /** Counts the native memory of a new object. The caller has acquired the handle. */
     void shrink() {
         NativeMemory.remove(bytes.getAndSet(firstBytes) - firstBytes);

@@ -34,4 +34,14 @@ public final class Overlay extends StagedWrites {
     public long bytes() {
         return staged.with(staged.defaultFamily, Native::overlayBytes);
     }
+
+    /**
+     * The native memory that the staged writes take, about. A commit takes the bytes of their keys and values once more while it runs.
+     *
+     * @return the number of bytes, 0 if nothing is staged
+     * @throws BraidException {@code CLOSED}
+     */
+    public long memoryBytes() {
+        return staged.memoryBytes();
+    }
 }

@@ -105,6 +105,11 @@ final class Staged {
         });
     }
 
+    /** The native memory of what is staged, about, as {@link NativeMemory} counts it. */
+    long memoryBytes() {
+        return with(defaultFamily, pointer -> handle.grown());
+    }
+
     void rollBack() {
         run(defaultFamily, pointer -> {
             Native.stagedRollBack(pointer);

@@ -2,7 +2,11 @@ package io.github.braidb;
 
 import static io.github.braidb.Check.b;
 
+import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
@@ -106,6 +110,40 @@ final class WritesTest {
             overlay.close();
             Check.fails(BraidException.Code.CLOSED, overlay::commit);
             Check.same("b=2 ", pairs(db.cursor()));
+        }
+    }
+
+    /** The memory that the process has in pages, in bytes. */
+    private static long residentBytes() throws IOException {
+        String[] pages = Files.readString(Path.of("/proc/self/statm")).split(" ");
+        return Long.parseLong(pages[1]) * 4096;
+    }
+
+    private static void stage(Overlay overlay, int entries, int valueBytes) {
+        byte[] key = new byte[16];
+        byte[] value = new byte[valueBytes];
+        for (int entry = 0; entry < entries; entry++) {
+            ByteBuffer.wrap(key).putLong(entry * 0x9E37_79B9_7F4A_7C15L);
+            overlay.put(key, value);
+        }
+    }
+
+    /** The process grows by what an overlay says, within a third. The heap grows no more, since garbage has touched it before. */
+    static void anOverlayTellsItsMemory() throws IOException {
+        for (int index = 0; index < 256; index++) {
+            Check.same(1 << 20, new byte[1 << 20].length);
+        }
+        try (BraidDb db = Check.db(); Overlay small = db.overlay(); Overlay large = db.overlay()) {
+            Check.same(0L, small.memoryBytes());
+            for (Overlay overlay : List.of(small, large)) {
+                long before = residentBytes();
+                stage(overlay, 200_000, overlay == small ? 8 : 200);
+                long grown = residentBytes() - before;
+                long told = overlay.memoryBytes();
+                Check.that(told >= grown * 3 / 4 && told <= grown * 4 / 3, told + " bytes are told, and " + grown + " were taken");
+            }
+            small.rollBack();
+            Check.same(0L, small.memoryBytes());
         }
     }
 
