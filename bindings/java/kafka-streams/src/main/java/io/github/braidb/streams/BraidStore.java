@@ -358,7 +358,10 @@ abstract class BraidStore implements StateStore {
         }
     }
 
-    /** Asked for by Kafka Streams 4.4: bytes that are in no commit. */
+    /**
+     * Asked for by Kafka Streams 4.4, which commits early where all stores of a thread together have more than
+     * {@code statestore.uncommitted.max.bytes}: the memory that entries of no commit take.
+     */
     public final long approximateNumUncommittedBytes() {
         Writer now = writer;
         return isOpen && now != null ? guarded(now::uncommittedBytes) : 0;

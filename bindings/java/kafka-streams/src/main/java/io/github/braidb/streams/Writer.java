@@ -53,7 +53,7 @@ abstract class Writer {
     /** Sets or deletes keys together. */
     abstract void putAll(List<KeyValue<byte[], byte[]>> entries);
 
-    /** Bytes that a crash would lose, about. */
+    /** The memory of what a crash would lose, about, in bytes. A commit takes the bytes of keys and values once more while it runs. */
     long uncommittedBytes() {
         return 0;
     }
@@ -165,7 +165,7 @@ abstract class Writer {
 
         @Override
         long uncommittedBytes() {
-            return overlay.bytes();
+            return overlay.memoryBytes();
         }
 
         @Override
