@@ -10,6 +10,8 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
@@ -55,32 +57,79 @@ final class BraidSpace {
     /** Seconds between two clean-ups, 60: an excise takes about as long as a flush. */
     private static final long CLEAN_UP_SECONDS = 60;
 
-    private static final ScheduledExecutorService TIMER = Executors.newSingleThreadScheduledExecutor(work -> {
-        Thread thread = new Thread(null, work, "braidb-streams", 0, false);
-        thread.setDaemon(true);
-        thread.setContextClassLoader(null);
-        return thread;
-    });
+    /** The spaces by directory. No thread waits for a disk inside of the map: the work is done under the monitor of a place. */
+    private static final ConcurrentHashMap<Path, Place> PLACES = new ConcurrentHashMap<>();
 
-    /** The open spaces by directory. Its monitor guards opens, closes and the fields of all spaces. */
-    private static final Map<Path, BraidSpace> SPACES = new HashMap<>();
+    /**
+     * Where the space of one directory is, while there is one. Its monitor guards opens, closes and the fields of the space. A thread that
+     * finds the place out of the map, once it has the monitor, looks for the new one.
+     */
+    private static final class Place {
+        private final Path dir;
+        private volatile BraidSpace space;
 
+        Place(Path dir) {
+            this.dir = dir;
+        }
+
+        /** The space, for one more user, or null if the place is out of the map. */
+        synchronized BraidSpace join(Map<String, ?> configs) {
+            if (PLACES.get(dir) != this) {
+                return null;
+            }
+            if (space != null && space.users > 0 && space.hasFailed) {
+                throw new ProcessorStateException("The database " + dir + " has failed; it waits for the other stores to close");
+            } else if (space != null && space.users == 0 && !space.isUsable()) {
+                space.close();
+            }
+            if (space == null) {
+                space = opened(configs);
+            }
+            if (space.closing != null) {
+                space.closing.cancel(false);
+                space.closing = null;
+            }
+            space.users++;
+            return space;
+        }
+
+        private BraidSpace opened(Map<String, ?> configs) {
+            boolean isOpen = false;
+            try {
+                BraidSpace opened = new BraidSpace(this, configs);
+                isOpen = true;
+                return opened;
+            } catch (BraidException | IOException error) {
+                throw new ProcessorStateException("The database " + dir + " could not be opened" + advice(dir, error), error);
+            } finally {
+                if (!isOpen) {
+                    PLACES.remove(dir, this);
+                }
+            }
+        }
+    }
+
+    private final Place place;
     private final Path dir;
     private final BraidDb db;
     private final Object identity;
     private final SlotTable table;
     private final BraidMetrics metrics = new BraidMetrics(this);
-    private final ScheduledFuture<?> cleaning;
+
+    /** One thread for each space, so that no application waits for the disk of another one. */
+    private final ScheduledExecutorService timer;
 
     /** The stores in use by their slot's number. The value tells what has expired, and is null for stores in which nothing expires. */
     private final Map<Integer, Expiring> open = new HashMap<>();
 
     private int users;
     private ScheduledFuture<?> closing;
+
     private volatile boolean hasFailed;
 
-    private BraidSpace(Path dir, Map<String, ?> configs) throws IOException {
-        this.dir = dir;
+    private BraidSpace(Place place, Map<String, ?> configs) throws IOException {
+        this.place = place;
+        dir = place.dir;
         if (BraidConfig.areOffsetsWrittenForOldStores(configs)) {
             LOG.warn("{} is {}: Kafka Streams writes offsets of the stores in {} into files that RocksDB trusts. Delete the directories of "
                     + "the tasks before RocksDB stores come in their place, or remove the property",
@@ -88,21 +137,34 @@ final class BraidSpace {
         }
         Files.createDirectories(dir);
         db = BraidDb.open(dir, BraidConfig.options(configs));
+        boolean isSwept = false;
         try {
             identity = identity(dir);
             table = new SlotTable(db, dir.getParent());
-        } catch (IOException | RuntimeException | Error error) {
-            db.close();
-            throw error;
+            sweepAtOpen();
+            isSwept = true;
+        } finally {
+            if (!isSwept) {
+                db.close();
+            }
         }
+        timer = Executors.newSingleThreadScheduledExecutor(work -> {
+            Thread thread = new Thread(null, work, "braidb-streams", 0, false);
+            thread.setDaemon(true);
+            thread.setContextClassLoader(null);
+            return thread;
+        });
+        timer.scheduleWithFixedDelay(
+                this::cleanUpInTurn, CLEAN_UP_SECONDS, CLEAN_UP_SECONDS, TimeUnit.SECONDS);
+    }
+
+    /** A full disk keeps garbage from going, and must not keep stores from opening. */
+    private void sweepAtOpen() {
         try {
-            table.sweep(open.keySet());
+            table.remove(table.find(Set.of()));
         } catch (BraidException error) {
-            // A full disk keeps garbage from going, and must not keep stores from opening.
             LOG.warn("Dropped stores stay in {} for another minute", dir, error);
         }
-        cleaning = TIMER.scheduleWithFixedDelay(
-                this::cleanUpInTurn, CLEAN_UP_SECONDS, CLEAN_UP_SECONDS, TimeUnit.SECONDS);
     }
 
     /**
@@ -114,30 +176,11 @@ final class BraidSpace {
      */
     static BraidSpace acquire(Path taskDir, String applicationId, Map<String, ?> configs) {
         Path dir = root(taskDir.toAbsolutePath().normalize(), applicationId).resolve(DIRECTORY);
-        synchronized (SPACES) {
-            BraidSpace space = SPACES.get(dir);
-            if (space != null && space.users > 0 && space.hasFailed) {
-                throw new ProcessorStateException("The database " + dir + " has failed; it waits for the other stores to close");
-            }
-            if (space != null && space.users == 0 && !space.isUsable()) {
-                space.close();
-                space = null;
-            }
-            if (space == null) {
-                try {
-                    space = new BraidSpace(dir, configs);
-                } catch (BraidException | IOException error) {
-                    throw new ProcessorStateException("The database " + dir + " could not be opened" + advice(dir, error), error);
-                }
-                SPACES.put(dir, space);
-            }
-            if (space.closing != null) {
-                space.closing.cancel(false);
-                space.closing = null;
-            }
-            space.users++;
-            return space;
+        BraidSpace space = null;
+        while (space == null) {
+            space = PLACES.computeIfAbsent(dir, Place::new).join(configs);
         }
+        return space;
     }
 
     /** What to do after an error, where its own message cannot say it: it does not know of changelogs. */
@@ -173,16 +216,14 @@ final class BraidSpace {
 
     /** A statistic of the database in a directory, or 0 while it is closed. */
     static long statistic(Path dir, String name) {
-        BraidSpace space;
-        synchronized (SPACES) {
-            space = SPACES.get(dir);
-        }
-        return space == null ? 0 : space.metrics.statistic(name);
+        Place place = PLACES.get(dir);
+        BraidSpace now = place == null ? null : place.space;
+        return now == null ? 0 : now.metrics.statistic(name);
     }
 
     /** Opens the slot of a store, which one store at a time does. */
     Slot openSlot(Path taskDir, String store, String layout) {
-        synchronized (SPACES) {
+        synchronized (place) {
             try {
                 Slot slot = table.open(Marker.path(taskDir.toAbsolutePath().normalize(), store), layout);
                 if (open.containsKey(slot.number())) {
@@ -199,13 +240,13 @@ final class BraidSpace {
 
     /** Has expired entries of an open slot taken away. */
     void watch(Slot slot, Expiring expiring) {
-        synchronized (SPACES) {
+        synchronized (place) {
             open.put(slot.number(), expiring);
         }
     }
 
     void closeSlot(Slot slot) {
-        synchronized (SPACES) {
+        synchronized (place) {
             open.remove(slot.number());
         }
     }
@@ -217,20 +258,20 @@ final class BraidSpace {
 
     /** Ends a use. The last one leaves the database open for a while, or closes it if the time is 0. */
     void release(long lingerMs) {
-        synchronized (SPACES) {
+        synchronized (place) {
             users--;
             if (users == 0 && lingerMs <= 0) {
-                close();
+                leave();
             } else if (users == 0) {
-                closing = TIMER.schedule(this::closeUnused, lingerMs, TimeUnit.MILLISECONDS);
+                closing = timer.schedule(this::closeUnused, lingerMs, TimeUnit.MILLISECONDS);
             }
         }
     }
 
     private void closeUnused() {
-        synchronized (SPACES) {
-            if (users == 0 && SPACES.get(dir) == this) {
-                close();
+        synchronized (place) {
+            if (users == 0 && place.space == this) {
+                leave();
             }
         }
     }
@@ -248,14 +289,27 @@ final class BraidSpace {
         return Files.readAttributes(dir.resolve(LOCK), java.nio.file.attribute.BasicFileAttributes.class).fileKey();
     }
 
+    /** Closes the space and takes its place out of the map. The caller has the monitor. */
+    private void leave() {
+        try {
+            close();
+        } finally {
+            PLACES.remove(dir, place);
+        }
+    }
+
     /** The caller has the monitor. */
     private void close() {
-        cleaning.cancel(false);
-        SPACES.remove(dir);
+        timer.shutdown();
+        place.space = null;
         boolean isUsable = isUsable();
         boolean isEmpty = false;
         try {
-            isEmpty = isUsable && !table.sweep(open.keySet());
+            if (isUsable) {
+                SlotTable.Garbage garbage = table.find(open.keySet());
+                table.remove(garbage);
+                isEmpty = !garbage.isAnyLeft();
+            }
         } catch (RuntimeException error) {
             LOG.warn("Dropped stores could not be removed from {}; the next open removes them", dir, error);
         } finally {
@@ -289,24 +343,33 @@ final class BraidSpace {
     /** Takes away what no store needs. */
     void cleanUp() {
         List<Expired> expired = new ArrayList<>();
-        synchronized (SPACES) {
+        synchronized (place) {
             if (users == 0 || hasFailed) {
                 return;
             }
-            table.sweep(open.keySet());
             for (Expiring expiring : open.values()) {
                 expired.add(expiring == null ? Expired.NOTHING : expiring.expired());
             }
             users++;
         }
         try {
-            Range[] ranges = expired.stream().flatMap(one -> one.ranges().stream()).toArray(Range[]::new);
-            if (ranges.length > 0) {
-                db.excise(ranges);
-                expired.forEach(one -> one.taken().run());
-            }
+            remove(expired);
         } finally {
             release(0);
+        }
+    }
+
+    /** The excises hold no monitor: stores open and close meanwhile. */
+    private void remove(List<Expired> expired) {
+        List<Range> ranges = expired.stream().flatMap(one -> one.ranges().stream()).toList();
+        SlotTable.Garbage garbage;
+        synchronized (place) {
+            garbage = table.find(open.keySet());
+        }
+        table.remove(garbage);
+        if (!ranges.isEmpty()) {
+            db.excise(ranges.toArray(Range[]::new));
+            expired.forEach(one -> one.taken().run());
         }
     }
 }

@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -20,7 +21,8 @@ import org.slf4j.LoggerFactory;
  * The list of slots of a database. It lies in slot 0: the database's own number, the next slot, and for each slot its owner.
  *
  * <p>No number is given twice, also after a power failure: a new slot is synced before its marker. So a marker never leads to the entries of
- * another store. {@link BraidSpace} calls it under its lock.
+ * another store. {@link BraidSpace} calls {@link #open} and {@link #find} under the monitor of its place, and waits for the disk in
+ * {@link #remove} without it.
  */
 final class SlotTable {
     private static final Logger LOG = LoggerFactory.getLogger(SlotTable.class);
@@ -38,6 +40,17 @@ final class SlotTable {
     private final Path root;
 
     private final UUID database;
+
+    /** The slots that are being taken away. A marker that comes back, as from a copy of its directory, leads to none of them. */
+    private final Set<Integer> dying = ConcurrentHashMap.newKeySet();
+
+    /**
+     * What a look for garbage has found.
+     *
+     * @param dead the slots to which no marker leads, which {@link #remove} takes away
+     * @param isAnyLeft whether there are other slots
+     */
+    record Garbage(List<Integer> dead, boolean isAnyLeft) {}
 
     /** Who has a slot: the layout of its entries, and the path of its marker below the application's directory. */
     private record Owner(String layout, String marker) {
@@ -72,7 +85,7 @@ final class SlotTable {
         Owner owner = new Owner(layout, root.relativize(marker).toString());
         if (found != null && found.database().equals(database)) {
             byte[] packed = db.get(ownerKey(found.slot()));
-            if (packed != null && Owner.of(packed).equals(owner)) {
+            if (packed != null && Owner.of(packed).equals(owner) && !dying.contains(found.slot())) {
                 return new Slot(found.slot(), marker, false);
             }
             LOG.info("The slot of {} has no owner, or other entries than {}; the store begins empty", marker, layout);
@@ -95,32 +108,41 @@ final class SlotTable {
     }
 
     /**
-     * Takes away the slots to which no marker leads any more.
+     * Looks for slots to which no marker leads any more. None of them is opened from now on.
      *
      * @param open the numbers of slots in use, which stay
-     * @return whether any slot is left
      */
-    boolean sweep(Set<Integer> open) {
+    Garbage find(Set<Integer> open) {
         List<Integer> dead = new ArrayList<>();
         boolean isAnyLeft = false;
         try (Cursor cursor = db.cursor(Range.prefix(OWNERS))) {
             while (cursor.next()) {
                 int number = ByteBuffer.wrap(cursor.key()).getInt(OWNERS.length);
-                if (open.contains(number) || isAlive(number, Owner.of(cursor.value()))) {
+                if (open.contains(number) || dying.contains(number) || isAlive(number, Owner.of(cursor.value()))) {
                     isAnyLeft = true;
                 } else {
                     dead.add(number);
                 }
             }
         }
-        if (!dead.isEmpty()) {
-            db.excise(dead.stream().map(Slot::whole).toArray(Range[]::new));
-            WriteBatch batch = new WriteBatch();
-            dead.forEach(number -> batch.delete(ownerKey(number)));
-            db.write(batch);
-            LOG.info("Removed {} slots whose stores Kafka Streams has dropped, from {}", dead.size(), db.path());
+        dying.addAll(dead);
+        return new Garbage(dead, isAnyLeft);
+    }
+
+    /** Takes away what was found. After an error the next look finds it again. */
+    void remove(Garbage garbage) {
+        List<Integer> dead = garbage.dead();
+        try {
+            if (!dead.isEmpty()) {
+                db.excise(dead.stream().map(Slot::whole).toArray(Range[]::new));
+                WriteBatch batch = new WriteBatch();
+                dead.forEach(number -> batch.delete(ownerKey(number)));
+                db.write(batch);
+                LOG.info("Removed {} slots whose stores Kafka Streams has dropped, from {}", dead.size(), db.path());
+            }
+        } finally {
+            dead.forEach(dying::remove);
         }
-        return isAnyLeft;
     }
 
     private boolean isAlive(int number, Owner owner) {

@@ -1,5 +1,6 @@
 package io.github.braidb.streams;
 
+import java.util.Arrays;
 import java.util.function.BooleanSupplier;
 
 /** Waits of tests for what other threads do. */
@@ -27,5 +28,13 @@ final class Await {
         } catch (InterruptedException error) {
             throw new IllegalStateException("no code interrupts a test", error);
         }
+    }
+
+    /** Whether a thread is in a method of {@link BraidSpace}. */
+    static boolean isIn(String method) {
+        return Thread.getAllStackTraces().values().stream()
+                .flatMap(Arrays::stream)
+                .anyMatch(frame -> frame.getClassName().startsWith(BraidSpace.class.getName())
+                        && frame.getMethodName().equals(method));
     }
 }

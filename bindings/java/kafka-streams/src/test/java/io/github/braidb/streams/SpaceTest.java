@@ -1,5 +1,6 @@
 package io.github.braidb.streams;
 
+import static io.github.braidb.streams.FakeContext.CHANGELOG;
 import static io.github.braidb.streams.KeyValues.get;
 import static io.github.braidb.streams.KeyValues.open;
 import static io.github.braidb.streams.KeyValues.put;
@@ -10,26 +11,136 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.github.braidb.BraidDb;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.processor.TaskId;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The database that the stores of an application share: opens, closes, clean-ups and failures. */
+/** The database that the stores of an application share: opens, closes, clean-ups and failures, beside those of other applications. */
 final class SpaceTest {
     private static final TaskId TASK = new TaskId(0, 1);
 
+    /** Threads that open and close stores of one application, and how often each of them does. */
+    private static final int THREADS = 4;
+
+    private static final int ROUNDS = 10;
+
+    private final ExecutorService threads = Executors.newCachedThreadPool();
+
     @TempDir
     private Path dir;
+
+    @AfterEach
+    void endThreads() {
+        threads.shutdownNow();
+    }
 
     private FakeContext context() {
         return new FakeContext(dir, TASK);
     }
 
+    private FakeContext other() {
+        return new FakeContext(dir.resolve("elsewhere"), TASK);
+    }
+
     private Path marker() {
         return dir.resolve("application/0_1/braidb.store.slot");
+    }
+
+    /** Uses the other application from its open to its close. */
+    private void useOther() {
+        BraidKeyValueStore store = open(other());
+        put(store, "a", "1");
+        store.commit(Map.of(CHANGELOG, 7L));
+        store.space().cleanUp();
+        store.close();
+    }
+
+    @Test
+    void anApplicationWaitsForNoSlowOpenOfAnotherOne() throws Exception {
+        Path database = Files.createDirectories(dir.resolve("application/braidb"));
+        BraidDb holder = BraidDb.open(database);
+        // The open waits up to 10 s for the holder.
+        Future<BraidKeyValueStore> slow = threads.submit(() -> open(context()));
+        try {
+            assertTrue(Await.comesTrue(() -> Await.isIn("join")), "the open has begun");
+            useOther();
+            assertFalse(slow.isDone(), "the other application has waited until the open failed");
+        } finally {
+            holder.close();
+        }
+        slow.get().close();
+    }
+
+    @Test
+    void anApplicationWaitsForNoSlowCleanUpOfAnotherOne() throws Exception {
+        BraidKeyValueStore store = open(context());
+        CountDownLatch begun = new CountDownLatch(1);
+        CountDownLatch going = new CountDownLatch(1);
+        store.space().watch(store.slot(), () -> {
+            begun.countDown();
+            assertTrue(Await.comesTrue(() -> going.getCount() == 0), "the other application has waited");
+            return BraidSpace.Expired.NOTHING;
+        });
+        Future<?> cleaning = threads.submit(() -> store.space().cleanUp());
+        begun.await();
+        useOther();
+        going.countDown();
+        cleaning.get();
+        store.close();
+    }
+
+    @Test
+    void storesThatOpenAndCloseTogetherShareOneDatabase() throws Exception {
+        List<Callable<Void>> uses = new ArrayList<>();
+        for (int thread = 0; thread < THREADS; thread++) {
+            String name = "store-" + thread;
+            uses.add(() -> {
+                for (int round = 0; round < ROUNDS; round++) {
+                    BraidKeyValueStore store = open(context(), name, Format.PLAIN);
+                    String before = round == 0 ? null : Integer.toString(round - 1);
+                    assertEquals(before, get(store, "a"));
+                    put(store, "a", Integer.toString(round));
+                    store.commit(Map.of(CHANGELOG, (long) round));
+                    store.close();
+                }
+                return null;
+            });
+        }
+        for (Future<Void> use : threads.invokeAll(uses)) {
+            use.get();
+        }
+    }
+
+    @Test
+    void aMarkerThatComesBackWhileItsSlotGoesLeadsNowhere() throws Exception {
+        try (BraidDb db = BraidDb.open(dir.resolve("braidb"))) {
+            SlotTable table = new SlotTable(db, dir);
+            Slot slot = table.open(dir.resolve("marker"), "layout");
+            String text = Files.readString(slot.marker());
+            Files.delete(slot.marker());
+            SlotTable.Garbage garbage = table.find(Set.of());
+            assertEquals(List.of(slot.number()), garbage.dead());
+            Files.writeString(slot.marker(), text);
+            assertEquals(new SlotTable.Garbage(List.of(), true), table.find(Set.of()));
+            Slot other = table.open(slot.marker(), "layout");
+            assertNotEquals(slot.number(), other.number());
+            table.remove(garbage);
+            assertEquals(other.number(), table.open(slot.marker(), "layout").number());
+        }
     }
 
     @Test
