@@ -77,9 +77,9 @@ final class BraidSpace {
             if (PLACES.get(dir) != this) {
                 return null;
             }
-            if (space != null && space.users > 0 && space.hasFailed) {
-                throw new ProcessorStateException("The database " + dir + " has failed; it waits for the other stores to close");
-            } else if (space != null && space.users == 0 && !space.isUsable()) {
+            if (space != null && space.users > 0) {
+                space.check();
+            } else if (space != null && !space.isUsable()) {
                 space.close();
             }
             if (space == null) {
@@ -125,7 +125,8 @@ final class BraidSpace {
     private int users;
     private ScheduledFuture<?> closing;
 
-    private volatile boolean hasFailed;
+    /** The first error that only a new opening of the database mends. */
+    private volatile Throwable failure;
 
     private BraidSpace(Place place, Map<String, ?> configs) throws IOException {
         this.place = place;
@@ -163,6 +164,9 @@ final class BraidSpace {
         try {
             table.remove(table.find(Set.of()));
         } catch (BraidException error) {
+            if (isFatal(error)) {
+                throw error;
+            }
             LOG.warn("Dropped stores stay in {} for another minute", dir, error);
         }
     }
@@ -232,6 +236,9 @@ final class BraidSpace {
                 open.put(slot.number(), null);
                 return slot;
             } catch (BraidException | IOException error) {
+                if (error instanceof BraidException failed) {
+                    judge(failed);
+                }
                 throw new ProcessorStateException(
                         "The store " + store + " could not be opened in " + dir + advice(dir, error), error);
             }
@@ -251,9 +258,41 @@ final class BraidSpace {
         }
     }
 
-    /** Tells that a write failed in a way that only a new opening of the database mends. */
-    void fail() {
-        hasFailed = true;
+    /** Whether an error says that the database takes no writes until it is opened anew. */
+    private boolean isFatal(BraidException error) {
+        try {
+            return switch (error.code()) {
+                case POISONED, LOCK_LOST -> true;
+                case PANIC -> db.stats().get("is_poisoned") != 0;
+                default -> false;
+            };
+        } catch (BraidException closed) {
+            return false;
+        }
+    }
+
+    /** Has all stores stop if an error of the database says that only a new opening mends it. */
+    void judge(BraidException error) {
+        if (isFatal(error)) {
+            fail(error);
+        }
+    }
+
+    /** Has all stores stop: their tasks learn of the error by their next write or commit. */
+    void fail(Throwable error) {
+        if (failure == null) {
+            failure = error;
+            LOG.error("The database {} has failed. Its stores take no writes until all of them were closed", dir, error);
+        }
+    }
+
+    /** Throws if the database has failed. */
+    void check() {
+        Throwable error = failure;
+        if (error != null) {
+            throw new ProcessorStateException(
+                    "The database " + dir + " has failed; it is opened anew once all its stores were closed", error);
+        }
     }
 
     /** Ends a use. The last one leaves the database open for a while, or closes it if the time is 0. */
@@ -279,7 +318,7 @@ final class BraidSpace {
     /** Whether no write has failed for good, and the path of the database leads to it. The caller has the monitor. */
     private boolean isUsable() {
         try {
-            return !hasFailed && identity.equals(identity(dir));
+            return failure == null && identity.equals(identity(dir));
         } catch (IOException error) {
             return false;
         }
@@ -344,7 +383,7 @@ final class BraidSpace {
     void cleanUp() {
         List<Expired> expired = new ArrayList<>();
         synchronized (place) {
-            if (users == 0 || hasFailed) {
+            if (users == 0 || failure != null) {
                 return;
             }
             for (Expiring expiring : open.values()) {
@@ -354,6 +393,9 @@ final class BraidSpace {
         }
         try {
             remove(expired);
+        } catch (BraidException error) {
+            judge(error);
+            throw error;
         } finally {
             release(0);
         }

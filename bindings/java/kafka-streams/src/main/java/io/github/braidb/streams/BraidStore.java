@@ -262,6 +262,10 @@ abstract class BraidStore implements StateStore {
         if (hasFailed) {
             throw new ProcessorStateException("The store " + name + " takes no writes after an error; open it again");
         }
+        BraidSpace now = space;
+        if (now != null) {
+            now.check();
+        }
     }
 
     /** Raises what the store knows of a changelog's records, before they are restored. */
@@ -479,13 +483,11 @@ abstract class BraidStore implements StateStore {
                     return damage;
                 }
                 break;
-            case POISONED, LOCK_LOST:
-                BraidSpace failed = space;
-                if (failed != null) {
-                    failed.fail();
-                }
-                break;
             default:
+                BraidSpace now = space;
+                if (now != null) {
+                    now.judge(error);
+                }
                 break;
         }
         return new ProcessorStateException("The store " + name + " failed: " + error.getMessage(), error);

@@ -12,6 +12,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.braidb.BraidDb;
+import io.github.braidb.BraidException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -143,10 +144,37 @@ final class SpaceTest {
         }
     }
 
+    /** Another process could have made the file in the place of the deleted one, and so open the database too. */
+    @Test
+    void aCleanUpThatIsRefusedForGoodStopsAllStores() throws Exception {
+        BraidKeyValueStore store = open(context());
+        put(store, "a", "1");
+        store.commit(Map.of(CHANGELOG, 7L));
+        BraidKeyValueStore transactional = open(context().transactional(), "kept", Format.PLAIN);
+        put(transactional, "a", "1");
+        store.close();
+        Files.delete(marker());
+        Path lock = dir.resolve("application/braidb/LOCK");
+        Files.delete(lock);
+        Files.createFile(lock);
+        BraidException error = assertThrows(BraidException.class, () -> transactional.space().cleanUp());
+        assertEquals(BraidException.Code.POISONED, error.code());
+        // Writes of transactional stores stay in memory, so the database itself would refuse the commit alone.
+        ProcessorStateException refused =
+                assertThrows(ProcessorStateException.class, () -> put(transactional, "b", "2"));
+        assertEquals(error, refused.getCause());
+        assertThrows(ProcessorStateException.class, () -> transactional.commit(Map.of(CHANGELOG, 7L)));
+        assertThrows(ProcessorStateException.class, () -> open(context()));
+        transactional.close();
+        BraidKeyValueStore again = open(context(), "kept", Format.PLAIN);
+        assertNull(get(again, "a"));
+        again.close();
+    }
+
     @Test
     void noStoreJoinsAFailedDatabase() {
         BraidKeyValueStore store = open(context());
-        store.space().fail();
+        store.space().fail(new IllegalStateException("a test has failed it"));
         assertThrows(ProcessorStateException.class, () -> open(context(), "other", Format.PLAIN));
         store.close();
         BraidKeyValueStore other = open(context(), "other", Format.PLAIN);
