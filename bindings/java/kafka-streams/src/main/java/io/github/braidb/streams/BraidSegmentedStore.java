@@ -41,6 +41,9 @@ abstract class BraidSegmentedStore extends BraidStore implements BraidSpace.Expi
     /** No entry is in a smaller segment. */
     private volatile long lowest = Long.MAX_VALUE;
 
+    /** The first segment that was live when the space was last told that entries have expired. The thread of the task has it. */
+    private long toldLive;
+
     private Runnable droppedRecords;
 
     /** A store. Where the topology emits windows once they are closed, it reads them 1 ms beyond the retention, as in the built-in stores. */
@@ -60,6 +63,7 @@ abstract class BraidSegmentedStore extends BraidStore implements BraidSpace.Expi
         streamTime = ledger.streamTime();
         segments.clear();
         lowest = Long.MAX_VALUE;
+        toldLive = Long.MIN_VALUE;
         Long next = nextSegment(view, 0);
         while (next != null) {
             addSegment(next);
@@ -201,6 +205,16 @@ abstract class BraidSegmentedStore extends BraidStore implements BraidSpace.Expi
             sink.put(index(key), value == null ? null : LISTED);
         }
         return true;
+    }
+
+    @Override
+    final void committed() {
+        long time = committedStreamTime();
+        long firstLive = firstLive(time);
+        if (time != Ledger.NO_TIME && firstLive > lowest && firstLive > toldLive) {
+            toldLive = firstLive;
+            space().hasExpired();
+        }
     }
 
     @Override

@@ -16,6 +16,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.slf4j.Logger;
@@ -24,7 +25,7 @@ import org.slf4j.LoggerFactory;
 /**
  * The database that all stores of an application share. The first store opens it, and it is closed some time after the last one was.
  *
- * <p>Once a minute it takes away what no store needs: slots without a marker, and expired windows.
+ * <p>Once a minute, or once 64 MiB have expired, it takes away what no store needs: slots without a marker, and expired windows.
  */
 final class BraidSpace {
     /** What knows of entries that nothing reads any more. */
@@ -56,6 +57,12 @@ final class BraidSpace {
 
     /** Seconds between two clean-ups, 60: an excise takes about as long as a flush. */
     private static final long CLEAN_UP_SECONDS = 60;
+
+    /** Bytes of expired entries, 64 MiB, that wait for no minute: a topology that catches up expires a segment in each second. */
+    private static final long CLEAN_UP_BYTES = 64L << 20;
+
+    /** Milliseconds from a commit that expires entries to a look at their bytes, 1,000: commits come up to ten times a second. */
+    private static final long LOOK_MS = 1_000;
 
     /** The spaces by directory. No thread waits for a disk inside of the map: the work is done under the monitor of a place. */
     private static final ConcurrentHashMap<Path, Place> PLACES = new ConcurrentHashMap<>();
@@ -125,6 +132,9 @@ final class BraidSpace {
     private int users;
     private ScheduledFuture<?> closing;
 
+    /** A look at the bytes of expired entries will come. */
+    private final AtomicBoolean isLooking = new AtomicBoolean();
+
     /** The first error that only a new opening of the database mends. */
     private volatile Throwable failure;
 
@@ -156,7 +166,7 @@ final class BraidSpace {
             return thread;
         });
         timer.scheduleWithFixedDelay(
-                this::cleanUpInTurn, CLEAN_UP_SECONDS, CLEAN_UP_SECONDS, TimeUnit.SECONDS);
+                () -> cleanUpInTurn(0), CLEAN_UP_SECONDS, CLEAN_UP_SECONDS, TimeUnit.SECONDS);
     }
 
     /** A full disk keeps garbage from going, and must not keep stores from opening. */
@@ -371,16 +381,33 @@ final class BraidSpace {
         }
     }
 
-    private void cleanUpInTurn() {
+    private void cleanUpInTurn(long leastBytes) {
         try {
-            cleanUp();
+            cleanUp(leastBytes);
         } catch (RuntimeException | Error error) {
             LOG.warn("Expired and dropped entries of {} stay for another minute", dir, error);
         }
     }
 
+    /** A commit has expired entries. If those of all stores are many, a clean-up comes before its minute. */
+    void hasExpired() {
+        if (isLooking.compareAndSet(false, true)) {
+            timer.schedule(
+                    () -> {
+                        isLooking.set(false);
+                        cleanUpInTurn(CLEAN_UP_BYTES);
+                    },
+                    LOOK_MS, TimeUnit.MILLISECONDS);
+        }
+    }
+
     /** Takes away what no store needs. */
     void cleanUp() {
+        cleanUp(0);
+    }
+
+    /** Takes away what no store needs, if expired entries take at least a number of bytes. */
+    void cleanUp(long leastBytes) {
         List<Expired> expired = new ArrayList<>();
         synchronized (place) {
             if (users == 0 || failure != null) {
@@ -392,7 +419,7 @@ final class BraidSpace {
             users++;
         }
         try {
-            remove(expired);
+            remove(expired, leastBytes);
         } catch (BraidException error) {
             judge(error);
             throw error;
@@ -402,8 +429,11 @@ final class BraidSpace {
     }
 
     /** The excises hold no monitor: stores open and close meanwhile. */
-    private void remove(List<Expired> expired) {
+    private void remove(List<Expired> expired, long leastBytes) {
         List<Range> ranges = expired.stream().flatMap(one -> one.ranges().stream()).toList();
+        if (leastBytes > 0 && bytes(ranges) < leastBytes) {
+            return;
+        }
         SlotTable.Garbage garbage;
         synchronized (place) {
             garbage = table.find(open.keySet());
@@ -413,5 +443,10 @@ final class BraidSpace {
             db.excise(ranges.toArray(Range[]::new));
             expired.forEach(one -> one.taken().run());
         }
+    }
+
+    /** About the bytes of ranges in memory and on disk. */
+    private long bytes(List<Range> ranges) {
+        return ranges.stream().map(db::estimate).mapToLong(found -> found.bytes() + found.valueBytes()).sum();
     }
 }

@@ -308,6 +308,7 @@ abstract class BraidStore implements StateStore {
             change.setStreamTime(streamTime());
             changing(() -> writer.write(batch, change));
         }
+        committed();
     }
 
     @Override
@@ -326,7 +327,11 @@ abstract class BraidStore implements StateStore {
         synchronized (position) {
             changing(() -> writer.commit(changelogOffsets, position, streamTime()));
         }
+        committed();
     }
+
+    /** Called when the ledger tells a new commit. */
+    void committed() {}
 
     /**
      * Whether Kafka Streams hands over what stands in its old file, which it deletes afterwards. Another kind of store, or an older version,

@@ -104,11 +104,26 @@ final class SegmentedStoreTest {
         store.space().cleanUp();
         assertEquals(3, stored(store));
         store.commit(Map.of(CHANGELOG, 7L));
+        store.space().cleanUp(1L << 30);
+        assertEquals(3, stored(store), "far less than 1 GiB has expired");
         // A clean-up that fails leaves the entries to the next one.
         assertEquals(1, store.expired().ranges().size());
         store.space().cleanUp();
         assertEquals(1, stored(store));
         assertEquals(List.of(), store.expired().ranges());
+        store.close();
+    }
+
+    /** The clean-up in turn comes 60 s after the opening, and the test waits 30 s. */
+    @Test
+    void manyExpiredBytesWaitForNoCleanUpInTurn() {
+        BraidWindowStore store = windows(context());
+        for (int index = 0; index < 9; index++) {
+            store.put(key(index), new byte[8 << 20], 0);
+        }
+        store.put(key(1), new byte[] {2}, 4 * SEGMENT_MS);
+        store.commit(Map.of(CHANGELOG, 7L));
+        assertTrue(Await.comesTrue(() -> stored(store) == 1), "72 MiB have expired");
         store.close();
     }
 
