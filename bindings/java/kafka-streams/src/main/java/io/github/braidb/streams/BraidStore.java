@@ -324,6 +324,10 @@ abstract class BraidStore implements StateStore {
             }
             return;
         }
+        if (isTransactional && approximateNumUncommittedBytes() > 0 && KafkaInternals.isTransactionInFlight(context)) {
+            LOG.warn("Kafka has not committed the transaction of the store {}, which so keeps its last commit", name);
+            return;
+        }
         synchronized (position) {
             changing(() -> writer.commit(changelogOffsets, position, streamTime()));
         }

@@ -19,9 +19,10 @@ import org.apache.kafka.streams.processor.TaskId;
 import org.apache.kafka.streams.processor.api.MockProcessorContext;
 import org.apache.kafka.streams.processor.api.RecordMetadata;
 import org.apache.kafka.streams.processor.internals.RecordBatchingStateRestoreCallback;
+import org.apache.kafka.streams.processor.internals.RecordCollector;
 
 /** What a task is to its stores. */
-final class FakeContext implements StateStoreContext {
+final class FakeContext implements StateStoreContext, RecordCollector.Supplier {
     static final String APPLICATION = "application";
 
     /** The partition of the changelog of the store {@code store}. */
@@ -33,6 +34,7 @@ final class FakeContext implements StateStoreContext {
     private final File taskDir;
     private RecordBatchingStateRestoreCallback callback;
     private RecordMetadata record;
+    private RecordCollector collector;
 
     FakeContext(Path stateDir, TaskId task) {
         this.task = task;
@@ -52,6 +54,16 @@ final class FakeContext implements StateStoreContext {
 
     FakeContext transactional() {
         return exactlyOnce().with(BraidStore.TRANSACTIONAL_CONFIG, true);
+    }
+
+    FakeContext with(FakeProducer producer) {
+        collector = producer.collector();
+        return this;
+    }
+
+    @Override
+    public RecordCollector recordCollector() {
+        return collector;
     }
 
     /** A record of the changelog. */

@@ -233,6 +233,30 @@ final class StoreTest {
         again.close();
     }
 
+    /** Kafka Streams 4.4 commits stores also after their transaction could not be committed, before it closes them. */
+    @Test
+    void aTransactionThatKafkaDidNotCommitIsNoneOfTheStore() throws Exception {
+        FakeProducer producer = new FakeProducer();
+        BraidKeyValueStore store = open(context().transactional().with(producer));
+        put(store, "a", "1");
+        producer.send();
+        producer.commit();
+        store.commit(Map.of(CHANGELOG, 7L));
+        put(store, "a", "2");
+        producer.send();
+        producer.breakCommits();
+        assertThrows(RuntimeException.class, producer::commit);
+        store.commit(Map.of(CHANGELOG, 9L));
+        assertEquals(7, store.committedOffset(CHANGELOG));
+        assertEquals("1", text(store.readOnly(IsolationLevel.READ_COMMITTED).get(key("a"))));
+        assertEquals("2", get(store, "a"));
+        store.close();
+        BraidKeyValueStore again = open(context().transactional());
+        assertEquals("1", get(again, "a"));
+        assertEquals(7, again.committedOffset(CHANGELOG));
+        again.close();
+    }
+
     @Test
     void entriesOfNoCommitGoBeforeTransactionsBegin() {
         BraidKeyValueStore store = open(context().exactlyOnce());

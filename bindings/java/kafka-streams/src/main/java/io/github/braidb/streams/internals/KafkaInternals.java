@@ -1,8 +1,11 @@
 package io.github.braidb.streams.internals;
 
+import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.util.Collection;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -18,6 +21,8 @@ import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.StateStoreContext;
 import org.apache.kafka.streams.processor.internals.ChangelogRecordDeserializationHelper;
 import org.apache.kafka.streams.processor.internals.RecordBatchingStateRestoreCallback;
+import org.apache.kafka.streams.processor.internals.RecordCollector;
+import org.apache.kafka.streams.processor.internals.RecordCollectorImpl;
 import org.apache.kafka.streams.processor.internals.metrics.StreamsMetricsImpl;
 import org.apache.kafka.streams.processor.internals.metrics.TaskMetrics;
 import org.apache.kafka.streams.query.Position;
@@ -38,6 +43,9 @@ public final class KafkaInternals {
 
     /** Tells the isolation level of an interactive query, from Kafka Streams 4.4 on. Null before. */
     private static final Method ISOLATION_LEVEL = method(QueryConfig.class, "getIsolationLevel");
+
+    /** What the log was told to be missing. */
+    private static final Set<String> LACKS = ConcurrentHashMap.newKeySet();
 
     private KafkaInternals() {}
 
@@ -61,8 +69,11 @@ public final class KafkaInternals {
         }
     }
 
-    private static void lacks(String what, LinkageError error) {
-        LOG.warn("This version of Kafka Streams is not tested with BraidDB, and so {}", what, error);
+    /** Says it once. */
+    private static void lacks(String what, Throwable error) {
+        if (LACKS.add(what)) {
+            LOG.warn("This version of Kafka Streams is not tested with BraidDB, and so {}", what, error);
+        }
     }
 
     /**
@@ -164,6 +175,44 @@ public final class KafkaInternals {
             return ISOLATION_LEVEL != null && ISOLATION_LEVEL.invoke(config).toString().equalsIgnoreCase("read_committed");
         } catch (ReflectiveOperationException error) {
             throw new IllegalStateException("The isolation level of a query cannot be read", error);
+        }
+    }
+
+    /**
+     * Whether a task has sent records in a transaction that Kafka has not committed: one that goes on, or one whose commit failed. Kafka
+     * Streams 4.4 commits stores in both cases, where it closes tasks after an error.
+     *
+     * @param context the context of a store
+     * @return whether it has; false where this version does not tell
+     */
+    public static boolean isTransactionInFlight(StateStoreContext context) {
+        try {
+            return Transactions.isInFlight(context);
+        } catch (LinkageError | ReflectiveOperationException error) {
+            lacks("transactional stores take a transaction whose commit failed for a committed one", error);
+            return false;
+        }
+    }
+
+    /** Fails to load where this version has no such field or method, or opens them to no other module. */
+    private static final class Transactions {
+        private static final Field PRODUCER;
+        private static final Method IS_IN_FLIGHT;
+
+        static {
+            try {
+                PRODUCER = RecordCollectorImpl.class.getDeclaredField("streamsProducer");
+                PRODUCER.setAccessible(true);
+                IS_IN_FLIGHT = PRODUCER.getType().getDeclaredMethod("transactionInFlight");
+                IS_IN_FLIGHT.setAccessible(true);
+            } catch (ReflectiveOperationException | RuntimeException error) {
+                throw new ExceptionInInitializerError(error);
+            }
+        }
+
+        static boolean isInFlight(StateStoreContext context) throws ReflectiveOperationException {
+            RecordCollector collector = context instanceof RecordCollector.Supplier task ? task.recordCollector() : null;
+            return collector instanceof RecordCollectorImpl && (boolean) IS_IN_FLIGHT.invoke(PRODUCER.get(collector));
         }
     }
 

@@ -1,0 +1,71 @@
+package io.github.braidb.streams;
+
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Field;
+import java.util.Map;
+import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
+import org.apache.kafka.clients.producer.Callback;
+import org.apache.kafka.clients.producer.MockProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.streams.processor.internals.RecordCollector;
+import org.apache.kafka.streams.processor.internals.RecordCollectorImpl;
+import org.apache.kafka.streams.processor.internals.StreamsProducer;
+
+/**
+ * The producer of an exactly-once thread of Kafka Streams, without a broker. The class of Kafka Streams tells whether a transaction is under
+ * way, as in an application. Its methods are private to its package, and its constructor differs between versions.
+ */
+final class FakeProducer {
+    private final MockProducer<byte[], byte[]> broker =
+            new MockProducer<>(true, null, new ByteArraySerializer(), new ByteArraySerializer());
+    private final StreamsProducer producer;
+    private final RecordCollector collector;
+
+    FakeProducer() throws ReflectiveOperationException {
+        Constructor<?> constructor = StreamsProducer.class.getConstructors()[0];
+        Class<?>[] types = constructor.getParameterTypes();
+        Object mode = types[1].getField("EXACTLY_ONCE_V2").get(null);
+        Object log = types[3].getConstructor().newInstance();
+        producer = (StreamsProducer) constructor.newInstance(broker, mode, Time.SYSTEM, log);
+        collector = (RecordCollector) withoutConstructor(RecordCollectorImpl.class);
+        Field field = RecordCollectorImpl.class.getDeclaredField("streamsProducer");
+        field.setAccessible(true);
+        field.set(collector, producer);
+        call("initTransaction", new Class<?>[0]);
+    }
+
+    /** An object with empty fields, as a deserialization makes it: the constructor of the class wants a topology. */
+    private static Object withoutConstructor(Class<?> type) throws ReflectiveOperationException {
+        Class<?> factory = Class.forName("sun.reflect.ReflectionFactory");
+        Object one = factory.getMethod("getReflectionFactory").invoke(null);
+        var make = factory.getMethod("newConstructorForSerialization", Class.class, Constructor.class);
+        return ((Constructor<?>) make.invoke(one, type, Object.class.getConstructor())).newInstance();
+    }
+
+    private void call(String name, Class<?>[] types, Object... arguments) throws ReflectiveOperationException {
+        var method = StreamsProducer.class.getDeclaredMethod(name, types);
+        method.setAccessible(true);
+        method.invoke(producer, arguments);
+    }
+
+    RecordCollector collector() {
+        return collector;
+    }
+
+    /** Sends a record, which begins a transaction. */
+    void send() throws ReflectiveOperationException {
+        call("send", new Class<?>[] {ProducerRecord.class, Callback.class}, new ProducerRecord<>("output", new byte[1]), null);
+    }
+
+    void commit() {
+        producer.commitTransaction(Map.of(), new ConsumerGroupMetadata("application"));
+    }
+
+    /** Has commits fail from now on. */
+    void breakCommits() {
+        broker.commitTransactionException = new KafkaException("the broker does not answer");
+    }
+}
