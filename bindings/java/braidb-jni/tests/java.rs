@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use jdk::{OLDEST, bindings, lack, leave_out, library, program, read, room, run, sources, write};
+use jdk::{bindings, classes, lack, leave_out, library, package, program, read, room, run, sources, write};
 
 /// Native bytes before the collector is prompted in the test of leaks: 4 MiB, so that a few thousand cursors are enough.
 const LEAKS_BYTES: u32 = 4 << 20;
@@ -52,29 +52,11 @@ fn page_source() -> String {
     source
 }
 
-/// A directory with the classes of the package, of its tests, of the examples and of docs/java.md.
-fn compiled() -> &'static Path {
-    static COMPILED: OnceLock<PathBuf> = OnceLock::new();
-    COMPILED.get_or_init(|| {
-        let (classes, written) = (room("classes"), room("sources"));
-        let main = sources(&main_sources());
-        assert!(main.len() > 15, "{main:?}");
-        let javac = |lints: &str| {
-            let mut javac = Command::new(program("javac"));
-            javac.args([
-                "-J-XX:TieredStopAtLevel=1",
-                "-J-XX:+UseSerialGC",
-                "-proc:none",
-                "-encoding",
-                "UTF-8",
-                "-Werror",
-            ]);
-            javac.args(["--release", &OLDEST.to_string(), lints, "-d"]);
-            javac.arg(&classes);
-            javac
-        };
-        // Comments of what is public are checked as the generator of the reference checks them.
-        run(javac("-Xlint:all").arg("-Xdoclint:all/protected").args(main));
+/// A directory with the classes of the tests, of the examples and of docs/java.md.
+fn tests() -> &'static Path {
+    static TESTS: OnceLock<PathBuf> = OnceLock::new();
+    TESTS.get_or_init(|| {
+        let written = room("sources");
         write(&written.join("Page.java"), &page_source());
         for block in page().iter().filter(|block| block.contains("class ")) {
             let name = block.split("class ").nth(1).and_then(|rest| rest.split_whitespace().next());
@@ -82,9 +64,13 @@ fn compiled() -> &'static Path {
         }
         let tests = [test_sources(), bindings().join("examples"), written].map(|dir| sources(&dir)).concat();
         // Tests close what a statement closes again.
-        run(javac("-Xlint:all,-try").arg("-cp").arg(&classes).args(tests));
-        classes
+        classes("tests", &package().display().to_string(), &["-Xlint:all,-try"], &tests)
     })
+}
+
+/// The classes of the tests and of the package, as a class path.
+fn compiled() -> String {
+    format!("{}:{}", tests().display(), package().display())
 }
 
 /// A JVM that will run a class, in an empty directory of its own.
@@ -199,14 +185,11 @@ fn panics() {
 
 /// A directory with the classes of the source `file`, in which `to` stands in the place of `from`.
 fn altered(file: &str, from: &str, to: &str) -> PathBuf {
-    let (written, classes) = (room(&format!("altered-{file}")), room(&format!("altered-{file}-classes")));
+    let written = room(&format!("altered-{file}"));
     let text = read(&main_sources().join(file));
     assert!(text.contains(from), "{file} has no {from}");
     write(&written.join(file), &text.replace(from, to));
-    let mut javac = Command::new(program("javac"));
-    javac.args(["-proc:none", "-encoding", "UTF-8", "--release", &OLDEST.to_string(), "-d"]);
-    run(javac.arg(&classes).arg("-cp").arg(compiled()).arg(written.join(file)));
-    classes
+    classes(&format!("altered-{file}"), &compiled(), &["-Xlint:none"], &[written.join(file)])
 }
 
 #[test]
@@ -219,7 +202,7 @@ fn classes_that_do_not_fit_the_library_are_refused() {
         ("Native.java", "void raise(", "void stripped(", "lacks its method raise"),
         ("NativeLibrary.java", version.as_str(), "\"0.0.0\"", "and the jar braidb has 0.0.0"),
     ] {
-        let classes = format!("{}:{}", altered(file, from, to).display(), compiled().display());
+        let classes = format!("{}:{}", altered(file, from, to).display(), compiled());
         let mut java = java(&format!("RefusedLibraryTest-{file}"));
         java.arg(format!("-Dbraidb.library.path={}", library().display()));
         java.arg(format!("-Dbraidb.test.says={says}")).args(["-cp", &classes]);
@@ -242,7 +225,7 @@ fn bundled() -> String {
     fs::create_dir_all(&dir).expect("a directory can be made");
     std::os::unix::fs::symlink(library(), dir.join(library().file_name().expect("a file has a name")))
         .expect("a link can be made");
-    format!("{}:{}", compiled().display(), resources.display())
+    format!("{}:{}", compiled(), resources.display())
 }
 
 #[test]
@@ -308,14 +291,20 @@ fn jars_work_on_the_module_path() {
     fs::copy(library(), dir.join(library().file_name().expect("a file has a name")))
         .expect("it can be copied");
     let jars = room("modules");
-    let modules =
-        [("braidb", compiled().to_owned(), "io"), ("braidb-native-linux-x86_64", resources, "META-INF")];
-    for (name, content, top) in &modules {
+    let modules = [
+        ("braidb", vec![package(), tests().to_owned()], "io"),
+        ("braidb-native-linux-x86_64", vec![resources], "META-INF"),
+    ];
+    for (name, contents, top) in &modules {
         let manifest = jars.join("manifest");
         write(&manifest, &format!("Automatic-Module-Name: {}\n", module_of(name)));
         let mut jar = Command::new(program("jar"));
         jar.args(["--create", "--no-compress", "--file"]).arg(jars.join(format!("{name}.jar")));
-        run(jar.arg("--manifest").arg(&manifest).arg("-C").arg(content).arg(top));
+        jar.arg("--manifest").arg(&manifest);
+        contents.iter().for_each(|content| {
+            jar.arg("-C").arg(content).arg(top);
+        });
+        run(&mut jar);
     }
     let mut java = java("EntriesTest-modules");
     java.arg(format!("-Djava.io.tmpdir={}", room("module-extracted").display()));

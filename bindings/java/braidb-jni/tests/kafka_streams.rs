@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use jdk::{OLDEST, bindings, lack, leave_out, library, program, read, room, run, sources, write};
+use jdk::{bindings, classes, lack, leave_out, library, package, program, read, room, run, sources, write};
 
 /// The version of Kafka whose own tests are published, and the newest one that the stores are tested with.
 const VERSIONS: [&str; 2] = ["4.3.1", "4.4.0"];
@@ -67,28 +67,21 @@ fn class_path(version: &str) -> Result<String, String> {
     Err(format!("`mvn` finds no jars of Kafka {version}: {}", said.lines().next().unwrap_or_default()))
 }
 
-/// A compiler that takes a warning for an error.
-fn javac(classes: &Path, class_path: &str) -> Command {
-    let mut javac = Command::new(program("javac"));
-    javac.args(["-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-proc:none", "-encoding", "UTF-8"]);
-    javac.args(["-Werror", "--release", &OLDEST.to_string()]).arg("-d").arg(classes);
-    javac.args(["-cp", class_path]);
-    javac
-}
-
-/// The classes of the package, of the stores and of their tests, and the jars for a version of Kafka.
-fn compiled() -> &'static Result<(PathBuf, String), String> {
-    static COMPILED: OnceLock<Result<(PathBuf, String), String>> = OnceLock::new();
+/// The classes of the tests, of the stores and of the package, as a class path, and the jars for the oldest version of Kafka.
+fn compiled() -> &'static Result<(String, String), String> {
+    static COMPILED: OnceLock<Result<(String, String), String>> = OnceLock::new();
     COMPILED.get_or_init(|| {
         let jars = class_path(VERSIONS[0])?;
-        let classes = room("kafka-streams-classes");
-        let main = [bindings().join("braidb/src/main/java"), module().join("src/main/java")];
-        let main: Vec<PathBuf> = main.iter().flat_map(|dir| all_sources(dir)).collect();
+        let package = package();
+        let package = package.display();
         // Jars of Kafka name annotations that they do not bring along.
-        run(javac(&classes, &jars).args(["-Xlint:all,-classfile", "-Xdoclint:all/protected"]).args(main));
-        let both = format!("{}:{jars}", classes.display());
-        run(javac(&classes, &both).arg("-Xlint:none").args(all_sources(&module().join("src/test/java"))));
-        Ok((classes, jars))
+        let lints = ["-Xlint:all,-classfile", "-Xdoclint:all/protected"];
+        let main = all_sources(&module().join("src/main/java"));
+        let stores = classes("stores", &format!("{package}:{jars}"), &lints, &main);
+        let both = format!("{}:{package}", stores.display());
+        let test = all_sources(&module().join("src/test/java"));
+        let tests = classes("store-tests", &format!("{both}:{jars}"), &["-Xlint:none"], &test);
+        Ok((format!("{}:{both}", tests.display()), jars))
     })
 }
 
@@ -96,7 +89,7 @@ fn compiled() -> &'static Result<(PathBuf, String), String> {
 fn equipped(version: &str) -> Result<String, String> {
     let (classes, jars) = compiled().clone()?;
     let jars = if version == VERSIONS[0] { jars } else { class_path(version)? };
-    Ok(format!("{}:{jars}", classes.display()))
+    Ok(format!("{classes}:{jars}"))
 }
 
 /// The classes of tests in a package.
@@ -123,8 +116,8 @@ fn launcher(dir: &Path, class_path: &str) -> Command {
     java
 }
 
-/// Runs classes of tests with a version of Kafka.
-fn passes(test: &str, version: &str, packages: &[&str]) {
+/// Runs the classes of tests in a package with a version of Kafka.
+fn passes(test: &str, version: &str, package: &str) {
     let class_path = match lack() {
         None => equipped(version),
         Some(why) => Err(why),
@@ -135,21 +128,28 @@ fn passes(test: &str, version: &str, packages: &[&str]) {
     };
     let dir = room(test);
     let mut java = launcher(&dir, &class_path);
-    for class in packages.iter().flat_map(|package| test_classes(package)) {
+    for class in test_classes(package) {
         java.args(["-c", &class]);
     }
     let said = run(&mut java);
     assert!(!said.contains("WARNING in native method") && !said.contains("FATAL ERROR"), "{said}");
 }
 
+// Each JVM is a test of its own, so that they run side by side.
+
 #[test]
-fn stores_pass_their_tests_and_those_of_kafka() {
-    passes("stores_pass_their_tests_and_those_of_kafka", VERSIONS[0], &[OURS, SUITES]);
+fn stores_pass_their_tests() {
+    passes("stores_pass_their_tests", VERSIONS[0], OURS);
+}
+
+#[test]
+fn stores_pass_the_tests_of_kafka() {
+    passes("stores_pass_the_tests_of_kafka", VERSIONS[0], SUITES);
 }
 
 #[test]
 fn stores_pass_their_tests_on_a_newer_kafka() {
-    passes("stores_pass_their_tests_on_a_newer_kafka", VERSIONS[1], &[OURS]);
+    passes("stores_pass_their_tests_on_a_newer_kafka", VERSIONS[1], OURS);
 }
 
 /// The package of Kafka's own tests of the DSL.
@@ -159,8 +159,8 @@ const DSL: &str = "org.apache.kafka.streams.kstream.internals";
 #[ignore = "993 tests of Kafka's DSL on these stores: 3 minutes with temporary files in memory, longer on a disk"]
 fn the_dsl_passes_its_tests_on_the_stores() {
     let class_path = equipped(VERSIONS[0]).unwrap_or_else(|why| panic!("{why}"));
-    let shadow = room("kafka-streams-shadow");
-    run(javac(&shadow, &class_path).arg("-Xlint:none").args(all_sources(&module().join("src/shadow/java"))));
+    let sources = all_sources(&module().join("src/shadow/java"));
+    let shadow = classes("store-shadows", &class_path, &["-Xlint:none"], &sources);
     let dir = room("the_dsl_passes_its_tests_on_the_stores");
     let mut java = launcher(&dir, &format!("{}:{class_path}", shadow.display()));
     java.args(["-p", DSL, "--include-classname"])
