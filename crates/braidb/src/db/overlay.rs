@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// then the database's. A write of another thread waits for the commit, and is staged anew behind it. Dropping an overlay drops its writes.
 ///
 /// An overlay finds no conflicts: a commit overwrites what others wrote meanwhile. A [`Transaction`](crate::Transaction) does. Staged writes
-/// lie in memory only, and take about 150 bytes besides key and value.
+/// lie in memory only, and take about 190 bytes besides key and value.
 ///
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("braidb-doc-overlay-{}", std::process::id()));

@@ -54,7 +54,7 @@ const MOST_OVERRUNS: u32 = 8;
 /// writes. A transaction that only reads never conflicts. While it lives, it keeps old versions as a [`Snapshot`] does, so do not keep it for
 /// long.
 ///
-/// Any thread may use a transaction. Writes wait in memory, with about 150 bytes besides key and value; each key that is read takes 40 bytes
+/// Any thread may use a transaction. Writes wait in memory, with about 190 bytes besides key and value; each key that is read takes 40 bytes
 /// besides the key until the end.
 ///
 /// ```

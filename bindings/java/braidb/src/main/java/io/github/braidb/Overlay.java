@@ -8,7 +8,7 @@ import java.util.function.LongSupplier;
  *
  * <p>Any threads may read and write an overlay. Threads that read while another one commits see the staged writes until the database shows
  * them. An overlay finds no conflicts: a commit overwrites what others wrote meanwhile. {@link Transaction} finds them. Staged writes lie in
- * native memory, and take about 150 bytes besides key and value. A scan shows the moment when it was made, also after the overlay is closed.
+ * native memory, and take about 190 bytes besides key and value. A scan shows the moment when it was made, also after the overlay is closed.
  */
 public final class Overlay extends StagedWrites {
     Overlay(Family defaultFamily, LongSupplier make) {

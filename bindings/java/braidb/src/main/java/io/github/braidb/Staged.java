@@ -18,7 +18,7 @@ final class Staged {
     private static final long BYTES = 1 << 10;
 
     /** What a staged write takes besides its key and value, about. */
-    private static final long BYTES_OF_A_WRITE = 150;
+    private static final long BYTES_OF_A_WRITE = 190;
 
     private static final VarHandle WRITES;
 

@@ -179,7 +179,7 @@ final class StoreTest {
             put(store, String.format("%06d", entry), "12");
         }
         long bytes = store.approximateNumUncommittedBytes();
-        assertTrue(bytes >= 1_000 * (6 + 2 + 130) && bytes <= 1_000 * (6 + 2 + 200), Long.toString(bytes));
+        assertTrue(bytes >= 1_000 * (6 + 2 + 150) && bytes <= 1_000 * (6 + 2 + 250), Long.toString(bytes));
         for (int entry = 0; entry < 1_000; entry++) {
             put(store, "000000", "34");
             put(store, "000001", null);
