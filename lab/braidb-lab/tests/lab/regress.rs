@@ -115,7 +115,7 @@ fn figures_are_held_to_their_limits() {
         "    | a ended with exit status: 1\n    | why\n",
         "limit                  FAIL",
         "    FAIL a: what pair says\n    PASS rate is 3 == 3\n",
-        "rate is 4 == 4\n",
+        "rate is 4 (1 to 9) == 4\n",
         "root                   NOT RUN",
         "2 passed, 3 failed, 1 cannot run here\n",
     ] {

@@ -276,7 +276,7 @@ fn judge(line: &Line, told: &Told) -> (Vec<String>, bool) {
         let value = |figure: &Result<f64, String>| {
             figure.as_ref().map_or_else(Clone::clone, |figure| figures::plain(*figure))
         };
-        let name = format!("{} is {}", judged.figure, value(&figure));
+        let name = format!("{} is {}{}", judged.figure, value(&figure), spread(line, told, &judged.figure));
         let Some((sign, limit)) = &judged.limit else {
             texts.push(format!("     {}", judged.text(&name)));
             continue;
@@ -293,14 +293,28 @@ fn judge(line: &Line, told: &Told) -> (Vec<String>, bool) {
 
 /// The median of an expression over the rounds.
 fn median(line: &Line, told: &Told, text: &str) -> Result<f64, String> {
+    Ok(braidb_bench::paired::median(&of_rounds(line, told, text)?))
+}
+
+/// The least and the largest value of an expression, if several rounds have one.
+fn spread(line: &Line, told: &Told, text: &str) -> String {
+    let mut values = of_rounds(line, told, text).unwrap_or_default();
+    values.sort_by(f64::total_cmp);
+    match values.as_slice() {
+        [least, .., largest] => format!(" ({} to {})", figures::plain(*least), figures::plain(*largest)),
+        _ => String::new(),
+    }
+}
+
+/// The values of an expression by round.
+fn of_rounds(line: &Line, told: &Told, text: &str) -> Result<Vec<f64>, String> {
     let size = |name: &str| {
         let (_, value) = line.sizes.iter().find(|(size, _)| size == name)?;
         number_of(name).or_else(|| value.parse().ok())
     };
     let of_round =
         |by_label| figures::evaluate(text, &|name| size(name).or_else(|| figures::find(name, by_label)));
-    let values: Result<Vec<f64>, String> = told.rounds.iter().map(of_round).collect();
-    Ok(braidb_bench::paired::median(&values?))
+    told.rounds.iter().map(of_round).collect()
 }
 
 /// The number in an environment variable.
