@@ -324,7 +324,8 @@ abstract class BraidStore implements StateStore {
             }
             return;
         }
-        if (isTransactional && approximateNumUncommittedBytes() > 0 && KafkaInternals.isTransactionInFlight(context)) {
+        if (guarded(writer::hasUncommitted) && KafkaInternals.isTransactionInFlight(context)) {
+            // A plain store keeps the status that says so, and is wiped. A transactional one drops the entries when it is closed.
             LOG.warn("Kafka has not committed the transaction of the store {}, which so keeps its last commit", name);
             return;
         }

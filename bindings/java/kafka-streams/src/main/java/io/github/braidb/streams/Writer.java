@@ -53,6 +53,9 @@ abstract class Writer {
     /** Sets or deletes keys together. */
     abstract void putAll(List<KeyValue<byte[], byte[]>> entries);
 
+    /** Whether there are entries of no commit, in memory or in the database. */
+    abstract boolean hasUncommitted();
+
     /** The memory of what a crash would lose, about, in bytes. A commit takes the bytes of keys and values once more while it runs. */
     long uncommittedBytes() {
         return 0;
@@ -115,6 +118,11 @@ abstract class Writer {
         }
 
         @Override
+        boolean hasUncommitted() {
+            return ledger.isOpen();
+        }
+
+        @Override
         void put(byte[] key, byte[] value) {
             if (!ledger.isOpen()) {
                 putAll(List.of(new KeyValue<>(key, value)));
@@ -161,6 +169,11 @@ abstract class Writer {
         @Override
         void putAll(List<KeyValue<byte[], byte[]>> entries) {
             entries.forEach(entry -> put(entry.key, entry.value));
+        }
+
+        @Override
+        boolean hasUncommitted() {
+            return overlay.count() > 0;
         }
 
         @Override

@@ -257,6 +257,20 @@ final class StoreTest {
         again.close();
     }
 
+    /** Without transactions of stores, entries of an aborted transaction are in the database. The status must go on saying so. */
+    @Test
+    void aPlainStoreStaysOpenWithATransactionThatKafkaDidNotCommit() throws Exception {
+        FakeProducer producer = new FakeProducer();
+        BraidKeyValueStore store = open(context().exactlyOnce().with(producer));
+        put(store, "a", "1");
+        producer.send();
+        producer.breakCommits();
+        assertThrows(RuntimeException.class, producer::commit);
+        store.commit(Map.of(CHANGELOG, 9L));
+        store.close();
+        assertThrows(TaskCorruptedException.class, () -> open(context().exactlyOnce()));
+    }
+
     @Test
     void entriesOfNoCommitGoBeforeTransactionsBegin() {
         BraidKeyValueStore store = open(context().exactlyOnce());
