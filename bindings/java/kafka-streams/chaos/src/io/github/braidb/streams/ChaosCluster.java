@@ -66,7 +66,8 @@ final class ChaosCluster {
         Files.write(dir.resolve("broker.properties"), List.of(
                 "process.roles=broker,controller", "node.id=1", "listeners=" + listeners, "advertised.listeners=" + listeners,
                 "controller.listener.names=CONTROLLER", "controller.quorum.bootstrap.servers=127.0.0.1:" + controller,
-                "log.dirs=" + dir.resolve("topics"), "offsets.topic.num.partitions=3", "offsets.topic.replication.factor=1",
+                "log.dirs=" + dir.resolve("topics"), "log.message.timestamp.after.max.ms=" + Long.MAX_VALUE,
+                "offsets.topic.num.partitions=3", "offsets.topic.replication.factor=1",
                 "transaction.state.log.num.partitions=3", "transaction.state.log.replication.factor=1",
                 "transaction.state.log.min.isr=1", "group.initial.rebalance.delay.ms=0",
                 // Time is short: a transaction of a killed application ends soon after its time, which is 10 s.
