@@ -156,7 +156,7 @@ fn stores_pass_their_tests_on_a_newer_kafka() {
 const DSL: &str = "org.apache.kafka.streams.kstream.internals";
 
 #[test]
-#[ignore = "993 tests of Kafka's DSL on these stores: 3 minutes with temporary files in memory, longer on a disk"]
+#[ignore = "993 tests of Kafka's DSL on these stores: 3 minutes or more: cargo test -p braidb-jni --test kafka_streams -- --ignored"]
 fn the_dsl_passes_its_tests_on_the_stores() {
     let class_path = equipped(VERSIONS[0]).unwrap_or_else(|why| panic!("{why}"));
     let sources = all_sources(&module().join("src/shadow/java"));
