@@ -180,7 +180,7 @@ public final class KafkaInternals {
 
     /**
      * Whether a task has sent records in a transaction that Kafka has not committed: one that goes on, or one whose commit failed. Kafka
-     * Streams 4.4 commits stores in both cases, where it closes tasks after an error.
+     * Streams 4.3.1 and 4.4.0 commit stores in both cases, where they close tasks after an error.
      *
      * @param context the context of a store
      * @return whether it has; false where this version does not tell
@@ -189,7 +189,7 @@ public final class KafkaInternals {
         try {
             return Transactions.isInFlight(context);
         } catch (LinkageError | ReflectiveOperationException error) {
-            lacks("transactional stores take a transaction whose commit failed for a committed one", error);
+            lacks("stores take a transaction whose commit failed for a committed one", error);
             return false;
         }
     }
