@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks for the tools that the build needs, and installs missing ones: a C linker, and a Rust toolchain that is new enough. With the
-# argument `miri`, also a nightly toolchain with Miri. With `bindings`, also a C++ compiler, Python, a JDK and Maven, for the tests of the bindings.
+# argument `miri`, also a nightly toolchain with Miri. With `bindings`, also a C++ compiler, Python, a JDK, Maven and patch, for the tests of the bindings.
 # With `rivals`, also LevelDB, which lab/rivals/ loads. With `rocksdb`, also a release build of RocksDB, from its Java package. With
 # `hyperleveldb`, also HyperLevelDB 1.0.2, built from the sources in a package of Node.js. The last line of output is then the `export` that
 # tells lab/rivals/ where this build is. Changes nothing if nothing is missing.
@@ -88,6 +88,7 @@ bindings)
     python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || install "$(named python3 python3 python python3 python3)"
     java_will_do || install "$(named default-jdk-headless java-latest-openjdk-devel jdk-openjdk java-21-openjdk-devel openjdk21-jdk)"
     command -v mvn >/dev/null || install maven
+    command -v patch >/dev/null || install patch
     ;;
 rivals | rocksdb)
     # `cc` prints a path if the linker finds the library, and the bare name otherwise.

@@ -79,7 +79,9 @@ fn compiled() -> &'static Result<(String, String), String> {
         let main = all_sources(&module().join("src/main/java"));
         let stores = classes("stores", &format!("{package}:{jars}"), &lints, &main);
         let both = format!("{}:{package}", stores.display());
-        let test = all_sources(&module().join("src/test/java"));
+        // Programs that no test runs must compile too.
+        let test = ["src/test/java", "src/bench/java", "chaos/src"];
+        let test: Vec<_> = test.iter().flat_map(|dir| all_sources(&module().join(dir))).collect();
         let tests = classes("store-tests", &format!("{both}:{jars}"), &["-Xlint:none"], &test);
         Ok((format!("{}:{both}", tests.display()), jars))
     })
@@ -180,6 +182,28 @@ fn one_file_uses_what_kafka_does_not_publish() {
         }
     }
     assert_eq!(users, ["KafkaInternals.java"]);
+}
+
+/// The chaos must find planted faults, so their patches follow the stores.
+#[test]
+fn planted_faults_fit_the_stores() {
+    let plants = module().join("chaos/plants");
+    let stores = module().join("src/main/java");
+    let entries = plants.read_dir().unwrap_or_else(|error| panic!("{}: {error}", plants.display()));
+    let patches: Vec<_> = entries.map(|entry| entry.expect("a directory can be read").path()).collect();
+    assert_eq!(patches.len(), 3, "{patches:?}");
+    if let Err(error) = Command::new("patch").arg("--version").output() {
+        return leave_out("kafka", "planted_faults_fit_the_stores", &format!("there is no `patch`: {error}"));
+    }
+    for path in patches {
+        let mut patch = Command::new("patch");
+        patch
+            .args(["--dry-run", "--force", "--strip=1", "--directory"])
+            .arg(&stores)
+            .arg("--input")
+            .arg(&path);
+        run(&mut patch);
+    }
 }
 
 #[test]
