@@ -127,7 +127,7 @@ public final class Chaos {
     static void makeTopics(String broker) throws Exception {
         List<NewTopic> topics = new ArrayList<>();
         Set<String> names = new HashSet<>(new ChaosInput(0, 0, 1).expected(0).keySet());
-        names.addAll(List.of(ChaosInput.TOPIC, ChaosApp.EMPTY));
+        names.addAll(List.of(ChaosInput.TOPIC, ChaosApp.EMPTY, ChaosApp.STATE));
         names.forEach(name -> topics.add(new NewTopic(name, ChaosInput.PARTITIONS, (short) 1)));
         try (Admin admin = Admin.create(Map.of(
                 AdminClientConfig.BOOTSTRAP_SERVERS_CONFIG, broker,

@@ -40,6 +40,9 @@ public final class ChaosApp {
     static final String REAL = "chaos";
     static final String EMPTY = "empty";
 
+    /** The topic and the store of the topology that {@code chaos.state} selects. */
+    static final String STATE = "state";
+
     private static final Duration NO_GRACE = Duration.ZERO;
     private static final Duration RETENTION = Duration.ofMillis(ChaosInput.RETENTION_MS);
     private static final long LOOK_MS = 250;
@@ -85,6 +88,14 @@ public final class ChaosApp {
 
     private static void send(KStream<String, String> stream, String topic) {
         stream.to(topic, Produced.with(Serdes.String(), Serdes.String()));
+    }
+
+    /** One store with the records of a topic. */
+    private static Topology stateTopology() {
+        StreamsBuilder builder = new StreamsBuilder();
+        builder.table(STATE, Consumed.with(Serdes.ByteArray(), Serdes.ByteArray()),
+                Materialized.<byte[], byte[], KeyValueStore<Bytes, byte[]>>as(STATE));
+        return builder.build();
     }
 
     private static Topology emptyTopology() {
@@ -147,7 +158,7 @@ public final class ChaosApp {
     }
 
     public static void main(String[] arguments) throws InterruptedException {
-        KafkaStreams real = started(REAL, topology(), arguments);
+        KafkaStreams real = started(REAL, Boolean.getBoolean("chaos.state") ? stateTopology() : topology(), arguments);
         KafkaStreams empty = started(EMPTY, emptyTopology(), arguments);
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
             real.close();

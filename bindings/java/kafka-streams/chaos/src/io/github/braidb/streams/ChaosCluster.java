@@ -183,6 +183,7 @@ final class ChaosCluster {
         private volatile String realState = "";
         private volatile String emptyState = "";
         private volatile long realMs = -1;
+        private volatile long realRunningAtMs = -1;
         private volatile long emptyMs = -1;
         private volatile Set<String> active = Set.of();
         private volatile long activeSinceMs = Long.MAX_VALUE;
@@ -224,8 +225,11 @@ final class ChaosCluster {
                     long ms = Long.parseLong(words[3]);
                     boolean isRunning = words[2].equals("RUNNING");
                     if (isReal) {
+                        if (isRunning && realMs < 0) {
+                            realMs = ms;
+                            realRunningAtMs = System.currentTimeMillis();
+                        }
                         realState = words[2];
-                        realMs = isRunning && realMs < 0 ? ms : realMs;
                     } else {
                         emptyState = words[2];
                         emptyMs = isRunning && emptyMs < 0 ? ms : emptyMs;
@@ -254,6 +258,14 @@ final class ChaosCluster {
         /** Milliseconds by which the real topology was RUNNING later than the empty one after the start, or -1 if one was not. */
         long lateMs() {
             return realMs < 0 || emptyMs < 0 ? -1 : Math.max(0, realMs - emptyMs);
+        }
+
+        /** The moment at which the real topology was RUNNING first, in milliseconds since the epoch. */
+        long realRunningAtMs() {
+            if (realRunningAtMs < 0) {
+                throw new IllegalStateException("the real topology is not RUNNING");
+            }
+            return realRunningAtMs;
         }
 
         /** The tasks that have been active for some seconds without a change. */
