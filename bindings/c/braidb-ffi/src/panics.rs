@@ -46,8 +46,9 @@ fn caught<T>(function: &'static str, body: impl FnOnce() -> T) -> Result<T, Box<
     }
     // After a panic the caller sees handles as the body left them. They hold no unsafe invariants, and the engine guards its own.
     panic::catch_unwind(AssertUnwindSafe(|| {
-        #[cfg(debug_assertions)]
-        plant(function);
+        if cfg!(debug_assertions) {
+            plant(function);
+        }
         body()
     }))
 }
@@ -84,7 +85,7 @@ fn panicked(function: &'static str, payload: Box<dyn Any + Send>) -> Panicked {
     Panicked(message)
 }
 
-#[cfg(debug_assertions)]
+/// Panics if the environment names the function.
 fn plant(function: &'static str) {
     let is_named = std::env::var_os("BRAIDB_C_PANIC").is_some_and(|name| name == function);
     assert!(!is_named, "planted in {function}");
