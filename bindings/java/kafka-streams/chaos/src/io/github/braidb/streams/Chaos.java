@@ -12,6 +12,7 @@ import java.util.Map;
 import java.util.Random;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.concurrent.Callable;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AdminClientConfig;
 import org.apache.kafka.clients.admin.NewTopic;
@@ -54,6 +55,7 @@ public final class Chaos {
     private final long beganMs = System.currentTimeMillis();
     private ChaosFeed feed;
     private ChaosChangelogs changelogs;
+    private ChaosHangs hangs;
     private long mostLateMs;
     private long mostBehind;
     private long mostTransactionsBehind;
@@ -93,8 +95,18 @@ public final class Chaos {
         return order;
     }
 
-    public static void main(String[] arguments) throws Exception {
-        int status = new Chaos().run() ? 0 : 1;
+    public static void main(String[] arguments) {
+        exitAfter(() -> new Chaos().run());
+    }
+
+    /** Ends the process: with status 0 if a run found nothing wrong, 1 if it did, and 2 if it could not end. Threads of the run may go on. */
+    static void exitAfter(Callable<Boolean> run) {
+        int status = 2;
+        try {
+            status = run.call() ? 0 : 1;
+        } catch (Exception error) {
+            error.printStackTrace();
+        }
         System.exit(status);
     }
 
@@ -111,6 +123,10 @@ public final class Chaos {
         memory.start();
         cluster.awaitRunning();
         say("the applications run");
+        hangs = new ChaosHangs(cluster.address());
+        Thread watch = new Thread(hangs::watch);
+        watch.setDaemon(true);
+        watch.start();
         changelogs = new ChaosChangelogs(cluster.address());
         feed = new ChaosFeed(cluster.address(), input, rate);
         rest(8_000, 4_000);
@@ -316,8 +332,8 @@ public final class Chaos {
         say("uncaught: " + uncaught);
         say(wrong.isEmpty() ? "PASS" : "FAIL: " + wrong.size() + " faults");
         System.out.printf("{\"faults\":%d,\"compared\":%d,\"late_ms\":%d,\"behind\":%d,\"transactions_behind\":%d,\"restored\":%d,"
-                        + "\"rss_mib\":%d,\"rss_share\":%.3f}%n",
-                wrong.size(), compared, mostLateMs, mostBehind, mostTransactionsBehind, restored, mostRss >> 20,
+                        + "\"hanging\":%d,\"rss_mib\":%d,\"rss_share\":%.3f}%n",
+                wrong.size(), compared, mostLateMs, mostBehind, mostTransactionsBehind, restored, hangs.aborted(), mostRss >> 20,
                 (mostRss >> 20) / (double) limit);
         return wrong.isEmpty();
     }

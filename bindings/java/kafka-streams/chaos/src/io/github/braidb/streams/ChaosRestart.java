@@ -55,12 +55,11 @@ public final class ChaosRestart {
                 System.getProperty("chaos.app.jars"), 1, options);
     }
 
-    public static void main(String[] arguments) throws Exception {
-        new ChaosRestart().run();
-        System.exit(0);
+    public static void main(String[] arguments) {
+        Chaos.exitAfter(() -> new ChaosRestart().run());
     }
 
-    private void run() throws Exception {
+    private boolean run() throws Exception {
         cluster.format();
         cluster.startBroker();
         Chaos.makeTopics(cluster.address());
@@ -78,6 +77,7 @@ public final class ChaosRestart {
                         + "\"large_late_ms\":%d,\"restored\":%d,\"whole_restores\":%d}%n",
                 small.stateMib, large.stateMib, small.runningMs, large.runningMs, small.lateMs, large.lateMs,
                 Math.max(small.restored, large.restored), small.wholeRestores + large.wholeRestores);
+        return true;
     }
 
     private void say(String what) {
