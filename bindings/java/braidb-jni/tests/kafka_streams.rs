@@ -1,5 +1,6 @@
-//! Compiles the state stores for Kafka Streams, and runs their tests in `bindings/java/kafka-streams/src/test`: ours, and Kafka's own tests of
-//! stores, on the oldest version of Kafka that they work with; ours alone on a newer one. No broker runs.
+//! Compiles the state stores for Kafka Streams with the newest version that they are tested with, and runs their tests in
+//! `bindings/java/kafka-streams/src/test`: ours, and Kafka's own tests of stores, on the oldest version that they work with; ours alone on the
+//! newest one. No broker runs.
 //!
 //! Maven gives the class path, from its local repository if that has all, and downloads about 120 MB otherwise, once. Without a JDK 17 or
 //! later, or without Maven, the tests pass and print what they leave out. If the environment variable `BRAIDB_REQUIRE` has the word `kafka`,
@@ -77,7 +78,7 @@ fn compiled() -> &'static Result<(String, String), String> {
         // Jars of Kafka name annotations that they do not bring along.
         let lints = ["-Xlint:all,-classfile", "-Xdoclint:all/protected"];
         let main = all_sources(&module().join("src/main/java"));
-        let stores = classes("stores", &format!("{package}:{jars}"), &lints, &main);
+        let stores = classes("stores", &format!("{package}:{}", class_path(VERSIONS[1])?), &lints, &main);
         let both = format!("{}:{package}", stores.display());
         // Programs that no test runs must compile too.
         let test = ["src/test/java", "src/bench/java", "chaos/src"];
@@ -87,7 +88,7 @@ fn compiled() -> &'static Result<(String, String), String> {
     })
 }
 
-/// The class path of the tests with a version of Kafka. They are compiled with the oldest one.
+/// The class path of the tests with a version of Kafka. The tests are compiled with the oldest one.
 fn equipped(version: &str) -> Result<String, String> {
     let (classes, jars) = compiled().clone()?;
     let jars = if version == VERSIONS[0] { jars } else { class_path(version)? };
@@ -208,8 +209,8 @@ fn planted_faults_fit_the_stores() {
 
 #[test]
 fn the_pom_names_the_versions_of_the_tests() {
-    for pom in ["pom.xml", "tests/pom.xml"] {
-        let wanted = format!("<kafka.version>{}</kafka.version>", VERSIONS[0]);
+    for (pom, version) in [("pom.xml", VERSIONS[1]), ("tests/pom.xml", VERSIONS[0])] {
+        let wanted = format!("<kafka.version>{version}</kafka.version>");
         assert!(read(&module().join(pom)).contains(&wanted), "{pom} has no {wanted}");
     }
     let wanted = format!("<version>{}-SNAPSHOT</version>", env!("CARGO_PKG_VERSION"));

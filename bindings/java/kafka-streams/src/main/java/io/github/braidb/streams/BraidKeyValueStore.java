@@ -116,6 +116,7 @@ class BraidKeyValueStore extends BraidStore implements KeyValueStore<Bytes, byte
     }
 
     /** Asked for by Kafka Streams 4.4: the reads of an isolation level. */
+    @Override
     public ReadOnlyKeyValueStore<Bytes, byte[]> readOnly(IsolationLevel level) {
         return new KeyValueReads(this, level);
     }

@@ -85,6 +85,11 @@ abstract class BraidSegmentedStore extends BraidStore implements BraidSpace.Expi
         return streamTime;
     }
 
+    /** Asked for by Kafka Streams 4.4 of stores that are {@link KafkaInternals.Retaining}: milliseconds for which entries are kept. */
+    public final long retentionPeriod() {
+        return retentionMs;
+    }
+
     /** The earliest time of an entry that reads see. */
     final long firstVisible() {
         return streamTime - retentionMs + 1 - graceMs;

@@ -1,5 +1,6 @@
 package io.github.braidb.streams;
 
+import io.github.braidb.streams.internals.KafkaInternals;
 import org.apache.kafka.common.IsolationLevel;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.kstream.Windowed;
@@ -12,12 +13,15 @@ import org.apache.kafka.streams.state.SessionStore;
 class BraidSessionStore extends BraidSegmentedStore implements SessionStore<Bytes, byte[]> {
     private final SessionReads reads;
 
-    private BraidSessionStore(SessionSupplier supplier) {
+    BraidSessionStore(SessionSupplier supplier) {
         super(supplier, SegmentKeys.SESSION);
         reads = new SessionReads(this, IsolationLevel.READ_UNCOMMITTED);
     }
 
     static BraidSessionStore of(SessionSupplier supplier) {
+        if (KafkaInternals.asksForRetention()) {
+            return RetainingStores.of(supplier);
+        }
         return supplier.format() == Format.HEADERS ? new WithHeaders(supplier) : new BraidSessionStore(supplier);
     }
 
@@ -95,6 +99,7 @@ class BraidSessionStore extends BraidSegmentedStore implements SessionStore<Byte
     }
 
     /** Asked for by Kafka Streams 4.4: the reads of an isolation level. */
+    @Override
     public ReadOnlySessionStore<Bytes, byte[]> readOnly(IsolationLevel level) {
         return new SessionReads(this, level);
     }

@@ -376,6 +376,7 @@ abstract class BraidStore implements StateStore {
      * Asked for by Kafka Streams 4.4, which commits early where all stores of a thread together have more than
      * {@code statestore.uncommitted.max.bytes}: the memory that entries of no commit take.
      */
+    @Override
     public final long approximateNumUncommittedBytes() {
         Writer now = writer;
         return isOpen && now != null ? guarded(now::uncommittedBytes) : 0;

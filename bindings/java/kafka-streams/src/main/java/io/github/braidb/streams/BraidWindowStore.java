@@ -1,5 +1,6 @@
 package io.github.braidb.streams;
 
+import io.github.braidb.streams.internals.KafkaInternals;
 import org.apache.kafka.common.IsolationLevel;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.kstream.Windowed;
@@ -19,7 +20,7 @@ class BraidWindowStore extends BraidSegmentedStore implements WindowStore<Bytes,
     /** Tells duplicates apart. Always 0 where there are none. */
     private int number;
 
-    private BraidWindowStore(WindowSupplier supplier) {
+    BraidWindowStore(WindowSupplier supplier) {
         super(supplier, SegmentKeys.WINDOW);
         windowMs = supplier.windowSize();
         retainsDuplicates = supplier.retainDuplicates();
@@ -27,6 +28,9 @@ class BraidWindowStore extends BraidSegmentedStore implements WindowStore<Bytes,
     }
 
     static BraidWindowStore of(WindowSupplier supplier) {
+        if (KafkaInternals.asksForRetention()) {
+            return RetainingStores.of(supplier);
+        }
         return switch (supplier.format()) {
             case PLAIN -> new BraidWindowStore(supplier);
             case TIMESTAMPED -> new Timestamped(supplier);
@@ -114,6 +118,7 @@ class BraidWindowStore extends BraidSegmentedStore implements WindowStore<Bytes,
     }
 
     /** Asked for by Kafka Streams 4.4: the reads of an isolation level. */
+    @Override
     public ReadOnlyWindowStore<Bytes, byte[]> readOnly(IsolationLevel level) {
         return new WindowReads(this, level);
     }

@@ -7,7 +7,10 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import io.github.braidb.streams.internals.KafkaInternals;
+import java.lang.reflect.Method;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -23,8 +26,10 @@ import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.kstream.internals.SessionWindow;
+import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.TaskId;
 import org.apache.kafka.streams.state.KeyValueIterator;
+import org.apache.kafka.streams.state.Stores;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -89,6 +94,22 @@ final class SegmentedStoreTest {
             }
         }
         return count;
+    }
+
+    /** Kafka Streams 4.4 restores no entries that have expired, for stores that tell how long they keep them. */
+    @Test
+    void kafkaLearnsHowLongEntriesAreKept() throws ReflectiveOperationException {
+        assumeTrue(KafkaInternals.asksForRetention(), "Kafka Streams before 4.4 restores all entries");
+        Method asked = Class.forName("org.apache.kafka.streams.state.internals.WithRetentionPeriod")
+                .getMethod("resolveRetentionPeriod", StateStore.class);
+        for (Format format : Format.values()) {
+            WindowSupplier windows = WindowSupplier.of("store", format, RETENTION_MS, WINDOW_MS, false, false);
+            assertEquals(RETENTION_MS, asked.invoke(null, windows.get()));
+            assertEquals(RETENTION_MS, asked.invoke(null, Stores.windowStoreBuilder(windows, null, null).build()));
+            SessionSupplier sessions = SessionSupplier.of("store", format, RETENTION_MS, false);
+            assertEquals(RETENTION_MS, asked.invoke(null, sessions.get()));
+            assertEquals(RETENTION_MS, asked.invoke(null, Stores.sessionStoreBuilder(sessions, null, null).build()));
+        }
     }
 
     @Test

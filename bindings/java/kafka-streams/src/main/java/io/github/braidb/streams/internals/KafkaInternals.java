@@ -31,6 +31,7 @@ import org.apache.kafka.streams.query.Query;
 import org.apache.kafka.streams.query.QueryConfig;
 import org.apache.kafka.streams.query.QueryResult;
 import org.apache.kafka.streams.state.internals.StoreQueryUtils;
+import org.apache.kafka.streams.state.internals.WithRetentionPeriod;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -47,7 +48,31 @@ public final class KafkaInternals {
     /** What the log was told to be missing. */
     private static final Set<String> LACKS = ConcurrentHashMap.newKeySet();
 
+    /** Whether Kafka Streams asks stores how long they keep entries, as it does from 4.4 on. */
+    private static final boolean ASKS_FOR_RETENTION = isThere("org.apache.kafka.streams.state.internals.WithRetentionPeriod");
+
     private KafkaInternals() {}
+
+    /** What stores implement where {@link #asksForRetention} holds. No class that implements it loads elsewhere. */
+    public interface Retaining extends WithRetentionPeriod {}
+
+    /**
+     * Whether Kafka Streams asks stores how long they keep entries. Its restores then leave out what has expired.
+     *
+     * @return whether it does
+     */
+    public static boolean asksForRetention() {
+        return ASKS_FOR_RETENTION;
+    }
+
+    private static boolean isThere(String type) {
+        try {
+            Class.forName(type, false, StateStore.class.getClassLoader());
+            return true;
+        } catch (ClassNotFoundException | LinkageError error) {
+            return false;
+        }
+    }
 
     /**
      * Refuses versions of Kafka Streams whose stores do not keep their own offsets.
