@@ -9,16 +9,18 @@ use std::sync::Once;
 #[derive(Clone, Debug)]
 pub struct Failure {
     pub what: String,
+    /// Whether a panic was the cause.
+    panicked: bool,
 }
 
 impl Failure {
     pub fn new(what: impl Into<String>) -> Failure {
-        Failure { what: what.into() }
+        Failure { what: what.into(), panicked: false }
     }
 
     /// Prepends where the failure happened.
     pub fn at(self, place: impl fmt::Display) -> Failure {
-        Failure { what: format!("{place}: {}", self.what) }
+        Failure { what: format!("{place}: {}", self.what), ..self }
     }
 }
 
@@ -30,12 +32,21 @@ impl fmt::Display for Failure {
 
 impl From<String> for Failure {
     fn from(what: String) -> Failure {
-        Failure { what }
+        Failure::new(what)
     }
 }
 
 /// A judge's result.
 pub type Verdict<T = ()> = Result<T, Failure>;
+
+/// Gathers the results of all threads. One panic makes the other threads fail too, so a panic is returned before any other failure.
+pub fn all<T>(ended: Vec<Verdict<T>>) -> Verdict<Vec<T>> {
+    if let Some(panicked) = ended.iter().filter_map(|one| one.as_ref().err()).find(|failure| failure.panicked)
+    {
+        return Err(panicked.clone());
+    }
+    ended.into_iter().collect()
+}
 
 thread_local! {
     /// The last panic's message and place, while panics of this thread count as findings.
@@ -58,7 +69,7 @@ pub fn no_panic<T>(judged: impl FnOnce() -> Verdict<T>) -> Verdict<T> {
     CATCHING.set(before);
     result.unwrap_or_else(|_| {
         let what = CAUGHT.take().unwrap_or_else(|| "without a message".to_owned());
-        Err(Failure::new(format!("it panicked: {}", what.replace('\n', " "))))
+        Err(Failure { what: format!("it panicked: {}", what.replace('\n', " ")), panicked: true })
     })
 }
 
@@ -71,5 +82,14 @@ mod tests {
         let found = no_panic::<()>(|| panic!("the {} is broken", "rule")).unwrap_err();
         assert!(found.what.contains("the rule is broken") && found.what.contains("failure.rs"), "{found}");
         assert_eq!(no_panic(|| Ok(1)).unwrap(), 1);
+    }
+
+    #[test]
+    fn a_panic_is_told_before_the_failures_that_it_caused() {
+        let poisoned = || Err(Failure::new("writing stopped"));
+        let found = all::<()>(vec![Ok(()), poisoned(), no_panic(|| panic!("the cause"))]).unwrap_err();
+        assert!(found.at("a thread").what.contains("the cause"));
+        assert_eq!(all::<()>(vec![Ok(()), poisoned()]).unwrap_err().what, "writing stopped");
+        assert_eq!(all(vec![Ok(1), Ok(2)]).unwrap(), [1, 2]);
     }
 }

@@ -11,7 +11,7 @@ mod history;
 
 use super::Case;
 use crate::draw::OptionSet;
-use crate::failure::{Failure, Verdict, no_panic};
+use crate::failure::{Failure, Verdict, all, no_panic};
 use crate::machine::{self, DIR};
 use crate::report::Tally;
 use crate::rng::Rng;
@@ -104,10 +104,7 @@ pub fn judge(case: &Case) -> Verdict<Tally> {
         let shared = &shared;
         let begin = |(number, &seed)| scope.spawn(move || work(shared, number, seed, ops));
         let threads: Vec<_> = seeds.iter().enumerate().map(begin).collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().expect("panics are caught"))
-            .collect::<Verdict<Vec<Done>>>()
+        all(threads.into_iter().map(|thread| thread.join().expect("panics are caught")).collect())
     })?;
     let mut tally = Tally::default();
     ended.iter().for_each(|done| tally.merge(&done.tally));

@@ -4,7 +4,7 @@ use super::holes::Holes;
 use super::{COUNTED, LATE, Script, failed, number_in};
 use crate::client::Client;
 use crate::draw::OptionSet;
-use crate::failure::{Failure, Verdict, no_panic};
+use crate::failure::{Failure, Verdict, all, no_panic};
 use crate::machine::DIR;
 use crate::model::State;
 use crate::readers::Expected;
@@ -139,19 +139,14 @@ impl<'a> Life<'a> {
                 .into_iter()
                 .collect();
             let watched = watch(life, rng);
-            let wrote: Vec<Verdict> =
-                writers.into_iter().map(|writer| writer.join().expect("caught")).collect();
+            let mut ended: Vec<Verdict<Option<Seen>>> =
+                writers.into_iter().map(|writer| writer.join().expect("caught").map(|()| None)).collect();
             life.done.store(true, Ordering::SeqCst);
-            let helped = helpers.into_iter().map(|helper| helper.join().expect("caught"));
-            let helped: Vec<Verdict> = helped.collect();
-            let read: Vec<Verdict<Seen>> =
-                readers.into_iter().map(|reader| reader.join().expect("caught")).collect();
-            // Writers' results come last: a writer that finds the database poisoned tells less than the thread that panicked.
-            let seen = read.into_iter().collect::<Verdict<Vec<Seen>>>();
-            let rest = helped.into_iter().chain(wrote).collect::<Verdict>();
-            (watched, seen.and_then(|seen| rest.map(|()| seen)))
+            ended.extend(helpers.into_iter().map(|helper| helper.join().expect("caught").map(|()| None)));
+            ended.extend(readers.into_iter().map(|reader| reader.join().expect("caught").map(Some)));
+            (watched, all(ended))
         });
-        for seen in outcome? {
+        for seen in outcome?.into_iter().flatten() {
             tally.add("snapshots", seen.snapshots);
             tally.add("snapshots held", seen.held);
         }
