@@ -370,6 +370,15 @@ impl MemoryRoom {
         self.parts.view.load_full()
     }
 
+    /// Reads what readers see. A job may replace the view meanwhile, and leave this thread as its last holder: the view is then dropped after
+    /// the commit lock.
+    pub fn look<T>(&mut self, read: impl FnOnce(&View) -> T) -> T {
+        let view = self.view();
+        let seen = read(&view);
+        self.old_views.extend(Arc::into_inner(view).map(Arc::new));
+        seen
+    }
+
     /// Whether a family is being flushed.
     pub fn is_flushing(&self) -> bool {
         self.families.iter().any(FamilyMemory::is_flushing)

@@ -83,7 +83,7 @@ impl CommitQueue {
     }
 
     /// Whether the transaction read in a range that is being excised, or was excised after its moment.
-    pub(super) fn has_read_excised(&self, core: &Core, check: &Check) -> bool {
+    pub(super) fn has_read_excised(&self, core: &mut Core, check: &Check) -> bool {
         if mutant!("excise_unseen_by_transactions") {
             return false;
         }
@@ -92,10 +92,11 @@ impl CommitQueue {
         if pending.any(|excise| excise.spans.iter().any(|span| reads.meets(excise.family, span))) {
             return true;
         }
-        let view = self.shared.view.load();
-        view.excises > check.excises()
-            && (0..).map(FamilyId).zip(&view.families).any(|(id, family)| {
-                family.past_excises.since(check.excises()).any(|span| reads.meets(id, span))
-            })
+        core.room.look(|view| {
+            view.excises > check.excises()
+                && (0..).map(FamilyId).zip(&view.families).any(|(id, family)| {
+                    family.past_excises.since(check.excises()).any(|span| reads.meets(id, span))
+                })
+        })
     }
 }

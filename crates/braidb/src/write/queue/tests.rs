@@ -108,6 +108,17 @@ impl CommitQueue {
     }
 }
 
+/// A job may replace the view while a commit reads it. The commit is then the last holder, and would close files under the commit lock.
+#[test]
+fn a_view_that_is_replaced_while_a_commit_reads_it_is_dropped_after_the_lock() {
+    let queue = queue();
+    let mut core = queue.lock();
+    core.room.look(|_| ());
+    assert!(!core.room.has_old_views(), "the current view has other holders");
+    core.room.look(|_| drop(queue.shared.view.update(|next| next.excises += 1)));
+    assert!(core.room.has_old_views(), "the replaced view is dropped under the lock");
+}
+
 #[test]
 fn a_leader_serves_waiting_writers_after_some_commits_of_its_own() {
     let queue = queue();
