@@ -48,32 +48,50 @@ native! {
     }
 }
 
+/// One write of a packed batch. A delete has no value.
+struct Write<'a> {
+    family: u32,
+    key: &'a [u8],
+    value: Option<&'a [u8]>,
+}
+
 /// The batch of packed writes.
-fn decode(mut packed: &[u8], families: &[&ColumnFamily]) -> Result<WriteBatch> {
+fn decode(packed: &[u8], families: &[&ColumnFamily]) -> Result<WriteBatch> {
     let mut batch = WriteBatch::new();
-    while !packed.is_empty() {
-        packed = decode_write(packed, families, &mut batch)
-            .ok_or_else(|| Failure::invalid("a batch is malformed, which is a bug of the Java package"))?;
+    let malformed = || Failure::invalid("a batch is malformed, which is a bug of the Java package");
+    let (mut writes, mut key_bytes, mut value_bytes) = (0, 0, 0);
+    let mut rest = packed;
+    while !rest.is_empty() {
+        let (write, behind) = split_write(rest).ok_or_else(malformed)?;
+        writes += 1;
+        key_bytes += write.key.len();
+        value_bytes += write.value.map_or(0, <[u8]>::len);
+        rest = behind;
+    }
+    // A batch that grows write by write spends a fifth of its time in the allocator.
+    batch.reserve(writes, key_bytes, value_bytes);
+    rest = packed;
+    while let Some((write, behind)) = split_write(rest) {
+        let family = families.get(write.family as usize).ok_or_else(malformed)?;
+        match write.value {
+            Some(value) => batch.put_in(family, write.key, value),
+            None => batch.delete_in(family, write.key),
+        };
+        rest = behind;
     }
     Ok(batch)
 }
 
-/// Adds the first write to the batch. Returns what lies behind it, or `None` if it is malformed.
-fn decode_write<'a>(
-    packed: &'a [u8],
-    families: &[&ColumnFamily],
-    batch: &mut WriteBatch,
-) -> Option<&'a [u8]> {
+/// The first write, and what lies behind it; `None` if it is malformed, or if there is none.
+#[inline]
+fn split_write(packed: &[u8]) -> Option<(Write<'_>, &[u8])> {
     let (head, body) = packed.split_first_chunk::<HEAD_BYTES>()?;
     let [family, key_length, value_length] =
         [0, 4, 8].map(|at| u32::from_le_bytes(head[at..at + 4].try_into().expect("4 bytes")));
-    let family = families.get(family as usize)?;
     let (key, body) = body.split_at_checked(key_length as usize)?;
     if value_length == DELETE {
-        batch.delete_in(family, key);
-        return Some(body);
+        return Some((Write { family, key, value: None }, body));
     }
     let (value, body) = body.split_at_checked(value_length as usize)?;
-    batch.put_in(family, key, value);
-    Some(body)
+    Some((Write { family, key, value: Some(value) }, body))
 }

@@ -117,6 +117,12 @@ impl EncodedBatch {
         self.has_puts |= other.has_puts;
     }
 
+    /// Makes room for `entries` more, with `key_bytes` and `value_bytes` in all. Without memory for them the batch grows as it is filled.
+    pub fn reserve(&mut self, entries: usize, key_bytes: usize, value_bytes: usize) {
+        let _ = self.list.try_reserve(key_bytes + entries * MOST_ITEM_BYTES);
+        let _ = self.values.try_reserve(value_bytes);
+    }
+
     /// Empties the batch and keeps its memory.
     pub fn clear(&mut self) {
         self.list.clear();
