@@ -24,6 +24,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.stream.Stream;
 import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.processor.TaskId;
 import org.junit.jupiter.api.AfterEach;
@@ -209,6 +210,24 @@ final class SpaceTest {
         assertTrue(Await.comesTrue(() -> files(log) == 1), "only LOCK stays");
         BraidKeyValueStore again = open(context());
         assertNull(get(again, "a"));
+        again.close();
+    }
+
+    @Test
+    void aClosedDatabaseHasItsEntriesInTables() throws Exception {
+        BraidKeyValueStore store = open(context());
+        put(store, "a", "1".repeat(10_000));
+        store.commit(Map.of(CHANGELOG, 7L));
+        store.close();
+        long bytesOfLogs = 0;
+        try (Stream<Path> files = Files.list(dir.resolve("application/braidb"))) {
+            for (Path log : files.filter(file -> file.toString().endsWith(".log")).toList()) {
+                bytesOfLogs += Files.size(log);
+            }
+        }
+        assertTrue(bytesOfLogs < 1_000, "logs have " + bytesOfLogs + " bytes");
+        BraidKeyValueStore again = open(context());
+        assertEquals(10_000, get(again, "a").length());
         again.close();
     }
 
