@@ -134,8 +134,25 @@ fn passes(test: &str, version: &str, package: &str) {
     for class in test_classes(package) {
         java.args(["-c", &class]);
     }
-    let said = run(&mut java);
+    let said = launch(test, &mut java);
     assert!(!said.contains("WARNING in native method") && !said.contains("FATAL ERROR"), "{said}");
+}
+
+/// Runs the launcher, and prints how many tests of Java passed, failed and were left out. `braidb-lab regress streams-tests` shows the numbers.
+fn launch(test: &str, java: &mut Command) -> String {
+    let said = run(java);
+    for (words, name) in [
+        ("tests successful", "passed"),
+        ("tests failed", "failed"),
+        ("tests skipped", "skipped"),
+        ("tests aborted", "aborted"),
+    ] {
+        let line =
+            said.lines().find(|line| line.contains(words)).unwrap_or_else(|| panic!("no {words}: {said}"));
+        let number = line.trim_matches(['[', ' ']).split(' ').next().expect("a line has a word");
+        println!("\n{test}-{name} {number}");
+    }
+    said
 }
 
 // Each JVM is a test of its own, so that they run side by side.
@@ -168,7 +185,7 @@ fn the_dsl_passes_its_tests_on_the_stores() {
     let mut java = launcher(&dir, &format!("{}:{class_path}", shadow.display()));
     java.args(["-p", DSL, "--include-classname"])
         .arg(format!("^{}[.][A-Za-z]+Test$", DSL.replace('.', "[.]")));
-    run(&mut java);
+    launch("the_dsl_passes_its_tests_on_the_stores", &mut java);
 }
 
 /// Kafka's internals change with each release, so one file has all uses of them.

@@ -27,9 +27,10 @@ import org.apache.kafka.streams.state.WindowStoreIterator;
  * one thread, a store in each of four tasks.
  *
  * <p>Arguments: {@code braidb} or {@code rocksdb}; {@code put}, {@code count}, {@code window} or {@code restore}; an empty directory; the
- * number of records; and {@code transactional} if stores stage what is not committed, with Kafka Streams 4.4. Prints a name and a number a
- * line: records a second by the name of what was done, {@code settled} for records a second until no background work was left, processor
- * time in {@code cpu-us} a record, and bytes of {@code disk}, {@code memory} (the most of this process) and {@code written}.
+ * number of records; then {@code transactional} if stores stage what is not committed, with Kafka Streams 4.4, and {@code unbounded} if
+ * stores take the memory that they take by default. Prints a name and a number a line: records a second by the name of what was done, {@code
+ * settled} for records a second until no background work was left, processor time in {@code cpu-us} a record, and bytes of {@code disk},
+ * {@code memory} (the most of this process) and {@code written}.
  */
 public final class Bench {
     private static final int TASKS = 4;
@@ -73,18 +74,20 @@ public final class Bench {
     private final Map<String, Object> properties = new HashMap<>();
     private final long begin = System.nanoTime();
 
-    private Bench(Kind kind, Path dir, long records, boolean isTransactional) {
+    private Bench(Kind kind, Path dir, long records, List<String> flags) {
         this.kind = kind;
         this.dir = dir;
         this.records = records;
         properties.put(StreamsConfig.APPLICATION_ID_CONFIG, Task.APPLICATION);
         properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "localhost:1");
         properties.put(StreamsConfig.STATE_DIR_CONFIG, dir.toString());
-        if (isTransactional) {
+        if (flags.contains("transactional")) {
             properties.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.EXACTLY_ONCE_V2);
             properties.put("enable.transactional.statestores", true);
         }
-        kind.limit(properties, MEMORY_BYTES);
+        if (!flags.contains("unbounded")) {
+            kind.limit(properties, MEMORY_BYTES);
+        }
     }
 
     private <S extends StateStore> List<Task<S>> tasks(IntFunction<StoreBuilder<S>> builder) {
@@ -278,10 +281,10 @@ public final class Bench {
     }
 
     public static void main(String[] arguments) throws Exception {
-        boolean isTransactional = arguments.length > 4 && arguments[4].equals("transactional");
+        List<String> flags = List.of(arguments).subList(4, arguments.length);
         Bench bench = new Bench(
                 Kind.valueOf(arguments[0].toUpperCase(Locale.ROOT)), Path.of(arguments[2]).toAbsolutePath(),
-                Long.parseLong(arguments[3]), isTransactional);
+                Long.parseLong(arguments[3]), flags);
         switch (arguments[1]) {
             case "put" -> bench.put();
             case "count" -> bench.count();
