@@ -122,6 +122,7 @@ final class BraidSpace {
     private final Object identity;
     private final SlotTable table;
     private final BraidMetrics metrics = new BraidMetrics(this);
+    private final long lingerMs;
 
     /** One thread for each space, so that no application waits for the disk of another one. */
     private final ScheduledExecutorService timer;
@@ -146,6 +147,7 @@ final class BraidSpace {
                     + "the tasks before RocksDB stores come in their place, or remove the property",
                     StreamsConfig.UPGRADE_FROM_CONFIG, configs.get(StreamsConfig.UPGRADE_FROM_CONFIG), dir);
         }
+        lingerMs = BraidConfig.lingerMs(configs);
         Files.createDirectories(dir);
         db = BraidDb.open(dir, BraidConfig.options(configs));
         boolean isSwept = false;
@@ -306,7 +308,7 @@ final class BraidSpace {
     }
 
     /** Ends a use. The last one leaves the database open for a while, or closes it if the time is 0. */
-    void release(long lingerMs) {
+    void release() {
         synchronized (place) {
             users--;
             if (users == 0 && lingerMs <= 0) {
@@ -428,7 +430,7 @@ final class BraidSpace {
             judge(error);
             throw error;
         } finally {
-            release(0);
+            release();
         }
     }
 

@@ -59,7 +59,6 @@ abstract class BraidStore implements StateStore {
 
     private StateStoreContext context;
     private volatile BraidSpace space;
-    private long lingerMs;
     private boolean isConsistencyEnabled;
 
     /** Nothing was written to the slot since the store was opened. */
@@ -113,7 +112,6 @@ abstract class BraidStore implements StateStore {
         KafkaInternals.requireVersion();
         this.context = context;
         isConsistencyEnabled = KafkaInternals.isConsistencyEnabled(context.appConfigs());
-        lingerMs = BraidConfig.lingerMs(context.appConfigs());
         space = BraidSpace.acquire(context.stateDir().toPath(), context.applicationId(), context.appConfigs());
         try {
             open();
@@ -438,7 +436,7 @@ abstract class BraidStore implements StateStore {
             left.closeSlot(slot);
             slot = null;
         }
-        left.release(lingerMs);
+        left.release();
     }
 
     /** Has the next opening of the store begin with a new slot. */

@@ -258,6 +258,25 @@ final class SpaceTest {
     }
 
     @Test
+    void aDatabaseLingersAfterACleanUpThatOutlivesItsStores() throws Exception {
+        BraidKeyValueStore store = open(context().with(BraidConfig.LINGER_MS_CONFIG, 600_000));
+        BraidSpace space = store.space();
+        CountDownLatch begun = new CountDownLatch(1);
+        CountDownLatch going = new CountDownLatch(1);
+        space.watch(store.slot(), () -> new BraidSpace.Expired(List.of(store.slot().allData()), () -> {
+            begun.countDown();
+            assertTrue(Await.comesTrue(() -> going.getCount() == 0), "the store was closed");
+        }));
+        Future<?> cleaning = threads.submit(() -> space.cleanUp());
+        begun.await();
+        store.close();
+        going.countDown();
+        cleaning.get();
+        assertFalse(space.db().isClosed());
+        space.db().close();
+    }
+
+    @Test
     void aStoreIsOpenOnce() {
         BraidKeyValueStore store = open(context());
         assertThrows(ProcessorStateException.class, () -> open(context()));
