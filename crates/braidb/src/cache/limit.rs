@@ -14,8 +14,8 @@ const LEAST_SHARE: u64 = 16;
 /// The limit of a cache.
 #[derive(Debug)]
 pub struct Limit {
-    /// Most bytes of blocks and values.
-    capacity_bytes: u64,
+    /// Most bytes of blocks and values: 0 once the database was closed.
+    capacity_bytes: AtomicU64,
     /// Bytes that blocks, values and tables share; `None` if tables are not bounded.
     shared_bytes: Option<u64>,
     /// Bytes that tables and loaded logs take.
@@ -24,19 +24,25 @@ pub struct Limit {
 
 impl Limit {
     pub fn new(capacity_bytes: u64, shared_bytes: Option<u64>) -> Limit {
-        Limit { capacity_bytes, shared_bytes, table_bytes: AtomicU64::new(0) }
+        Limit { capacity_bytes: AtomicU64::new(capacity_bytes), shared_bytes, table_bytes: AtomicU64::new(0) }
     }
 
     /// Most bytes that blocks and values may take now.
     pub fn bytes(&self) -> u64 {
-        let Some(shared_bytes) = self.shared_bytes else { return self.capacity_bytes };
+        let capacity_bytes = self.capacity_bytes.load(Ordering::Relaxed);
+        let Some(shared_bytes) = self.shared_bytes else { return capacity_bytes };
         let left_bytes = shared_bytes.saturating_sub(self.table_bytes());
-        left_bytes.max(shared_bytes / LEAST_SHARE).min(self.capacity_bytes)
+        left_bytes.max(shared_bytes / LEAST_SHARE).min(capacity_bytes)
     }
 
     /// Bytes that tables and loaded logs take.
     pub fn table_bytes(&self) -> u64 {
         self.table_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Leaves no room from now on.
+    pub fn close(&self) {
+        self.capacity_bytes.store(0, Ordering::Relaxed);
     }
 
     pub fn is_shared(&self) -> bool {

@@ -69,6 +69,13 @@ impl BlockCache {
         }
     }
 
+    /// Gives back all blocks and values that no reader holds, and keeps nothing any more: the database was closed, and handles of a program may
+    /// keep this object for long.
+    pub fn close(&self) {
+        self.limit.close();
+        self.shrink();
+    }
+
     /// Bytes that the blocks and values take now.
     pub fn bytes(&self) -> u64 {
         self.kept.as_ref().map_or(0, |(clock, _)| clock.weight().bytes())

@@ -380,6 +380,7 @@ impl Engine {
             return Ok(());
         }
         self.jobs.stop();
+        self.cache.close();
         if self.shared.health.is_read_only() {
             self.shared.dir_lock.release();
             return Ok(());

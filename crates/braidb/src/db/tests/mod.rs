@@ -569,6 +569,24 @@ fn iterators_fail_after_the_close_whatever_their_range_holds() {
     }
 }
 
+/// Handles of other languages stay until their collector finds them.
+#[test]
+fn a_close_gives_the_block_cache_back() {
+    let dir = dir("closed-cache");
+    let db = open(&dir, 2);
+    for key in 0..1000_u32 {
+        db.put(key.to_be_bytes(), [7; 1000]).unwrap();
+    }
+    db.flush().unwrap();
+    let held = db.iter();
+    assert_eq!(db.iter().count(), 1000);
+    assert!(db.stats().cache_bytes > 100_000, "{}", db.stats().cache_bytes);
+    let engine = db.engine().unwrap();
+    db.close().unwrap();
+    assert_eq!(engine.cache.bytes(), 0);
+    drop(held);
+}
+
 /// The runtime tells the memory; `braidb_storage` tests how.
 #[test]
 fn the_cache_takes_an_eighth_of_the_memory_unless_it_is_told() {
