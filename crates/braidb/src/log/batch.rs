@@ -9,7 +9,7 @@
 use super::places::ValuePlace;
 use crate::base::codec::{Decoder, put_u32, put_varint};
 use crate::base::ids::{FamilyId, MAX_SEQ, SeqNo};
-use crate::base::{MAX_KEY_BYTES, MAX_VALUE_BYTES, checksum};
+use crate::base::{MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES, checksum};
 use crate::visible::EntryKind;
 use braidb_storage::foreground;
 
@@ -43,7 +43,7 @@ pub struct Entry<'a> {
 impl Drop for EncodedBatch {
     #[inline]
     fn drop(&mut self) {
-        foreground::check_free(self.list.capacity() + self.values.capacity());
+        foreground::check_free(self.held_bytes());
     }
 }
 
@@ -119,8 +119,9 @@ impl EncodedBatch {
 
     /// Makes room for `entries` more, with `key_bytes` and `value_bytes` in all. Without memory for them the batch grows as it is filled.
     pub fn reserve(&mut self, entries: usize, key_bytes: usize, value_bytes: usize) {
-        let _ = self.list.try_reserve(key_bytes + entries * MOST_ITEM_BYTES);
-        let _ = self.values.try_reserve(value_bytes);
+        let list_bytes = entries.saturating_mul(MOST_ITEM_BYTES).saturating_add(key_bytes);
+        let _ = self.list.try_reserve(list_bytes.min(MAX_BATCH_BYTES));
+        let _ = self.values.try_reserve(value_bytes.min(MAX_BATCH_BYTES));
     }
 
     /// Empties the batch and keeps its memory.
@@ -135,6 +136,12 @@ impl EncodedBatch {
     /// Encoded bytes, without the head of the frame.
     pub fn bytes(&self) -> usize {
         self.list.len() + self.values.len()
+    }
+
+    /// Bytes of memory that a drop frees: more than [`EncodedBatch::bytes`] after a `reserve` or a `clear`.
+    #[inline]
+    pub fn held_bytes(&self) -> usize {
+        self.list.capacity() + self.values.capacity()
     }
 
     pub fn count(&self) -> usize {

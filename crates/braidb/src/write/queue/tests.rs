@@ -266,8 +266,14 @@ fn large_batches_are_freed_after_the_commit_lock() {
     for key in [b"a", b"b"] {
         drop(queue.leave_value(key, &large, Durability::Buffer));
     }
-    (0..2 * SERVED_EVERY).for_each(|_| queue.put(Durability::Buffer));
-    assert_eq!(queue.done().0, 1 + 2 + 2 * u64::from(SERVED_EVERY));
+    // A small batch with much room.
+    let mut roomy = EncodedBatch::default();
+    roomy.reserve(1, 2 << 20, 0);
+    roomy.push_delete(FAMILY, b"roomy");
+    let roomy = Batch::Shared(Arc::new(roomy));
+    queue.waiting.push(Arc::new(Waiter::new(roomy, Durability::Buffer)));
+    (0..3 * SERVED_EVERY).for_each(|_| queue.put(Durability::Buffer));
+    assert_eq!(queue.done().0, 1 + 3 + 3 * u64::from(SERVED_EVERY));
 }
 
 /// A commit in `Sync` closes the files of older logs after the lock.

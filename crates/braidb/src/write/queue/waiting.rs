@@ -224,7 +224,7 @@ impl Group<'_> {
             // Releases the batch at once. Its own thread, which is about to notice, then frees the batch where it was allocated.
             let ended = self.waiters.pop();
             large.extend(
-                ended.filter(|waiter| waiter.batch.bytes() > FREED_BYTES / 2 || waiter.check.is_some()),
+                ended.filter(|waiter| waiter.batch.held_bytes() > FREED_BYTES || waiter.check.is_some()),
             );
         }
         large
