@@ -69,8 +69,8 @@ impl BlockCache {
         }
     }
 
-    /// Gives back all blocks and values that no reader holds, and keeps nothing any more: the database was closed, and handles of a program may
-    /// keep this object for long.
+    /// Gives back all blocks and values that no reader holds, and keeps nothing from now on. Handles of a program may keep the cache of a closed
+    /// database for long.
     pub fn close(&self) {
         self.limit.close();
         self.shrink();

@@ -380,20 +380,20 @@ impl Engine {
             return Ok(());
         }
         self.jobs.stop();
-        self.cache.close();
-        if self.shared.health.is_read_only() {
-            self.shared.dir_lock.release();
-            return Ok(());
-        }
-        let sealed = self.queue.seal().and_then(|(log, end)| {
-            // The log is stable, footer included. If the disk is full, the manifest stays without the log's length and the new epoch.
-            match self.jobs.record_seal(log, end).and_then(|()| self.jobs.raise_epoch()) {
-                Err(error) if error.is_full() && self.shared.health.cause().is_none() => Ok(()),
-                outcome => outcome,
-            }
-        });
+        let sealed = if self.shared.health.is_read_only() { Ok(()) } else { self.seal() };
         self.shared.dir_lock.release();
+        // After the release: an opener waits for the lock, and a full cache takes a second for each 16 GiB.
+        self.cache.close();
         sealed
+    }
+
+    fn seal(&self) -> Result<()> {
+        let (log, end) = self.queue.seal()?;
+        // The log is stable, footer included. If the disk is full, the manifest stays without the log's length and the new epoch.
+        match self.jobs.record_seal(log, end).and_then(|()| self.jobs.raise_epoch()) {
+            Err(error) if error.is_full() && self.shared.health.cause().is_none() => Ok(()),
+            outcome => outcome,
+        }
     }
 }
 

@@ -146,7 +146,7 @@ pub struct Stats {
     /// Bytes in the block cache.
     pub cache_bytes: u64,
     /// Most bytes that the block cache takes: [`Options::block_cache_bytes`](crate::Options::block_cache_bytes), or its default on this machine. With
-    /// [`Options::memory_limit`](crate::Options::memory_limit), what the tables leave of it now.
+    /// [`Options::memory_limit`](crate::Options::memory_limit), what the tables leave of it now. 0 after a close.
     pub cache_limit_bytes: u64,
     /// Bytes of memory that tables take: 1.5 KiB each; indexes, filters, samples and slots of open ones; and logs that merges have loaded. A slot
     /// is where the cache keeps a block.

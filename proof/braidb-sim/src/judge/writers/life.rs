@@ -139,12 +139,13 @@ impl<'a> Life<'a> {
                 .into_iter()
                 .collect();
             let watched = watch(life, rng);
-            let mut ended: Vec<Verdict<Option<Seen>>> =
+            let wrote: Vec<Verdict<Option<Seen>>> =
                 writers.into_iter().map(|writer| writer.join().expect("caught").map(|()| None)).collect();
             life.done.store(true, Ordering::SeqCst);
-            ended.extend(helpers.into_iter().map(|helper| helper.join().expect("caught").map(|()| None)));
-            ended.extend(readers.into_iter().map(|reader| reader.join().expect("caught").map(Some)));
-            (watched, all(ended))
+            let helped = helpers.into_iter().map(|helper| helper.join().expect("caught").map(|()| None));
+            let read = readers.into_iter().map(|reader| reader.join().expect("caught").map(Some));
+            // Writers' results come last: a writer that finds the database poisoned tells least.
+            (watched, all(helped.chain(read).chain(wrote).collect()))
         });
         for seen in outcome?.into_iter().flatten() {
             tally.add("snapshots", seen.snapshots);

@@ -453,7 +453,7 @@ public final class BraidDb implements AutoCloseable {
     /**
      * Makes all writes durable, stops background work, and frees the directory, whatever objects there are. A second close does nothing.
      *
-     * <p>The native memory of the block cache is given back at once. That of memtables and of what open tables need is given back when the
+     * <p>The native memory of the block cache is given back. That of memtables and of what open tables need is given back when the
      * collector finds this object and all objects of the database unreachable.
      *
      * @throws BraidException the error that kept writes from being made durable; the database is closed even then

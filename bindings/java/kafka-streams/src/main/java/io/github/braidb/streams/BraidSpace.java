@@ -361,7 +361,7 @@ final class BraidSpace {
                 table.remove(garbage);
                 isEmpty = !garbage.isAnyLeft();
                 if (!isEmpty) {
-                    // Tables take less space than the logs that they replace, and the next open replays nothing.
+                    // The logs may have 64 MiB of entries that tables hold once. The next open replays nothing.
                     db.flush();
                 }
             }
