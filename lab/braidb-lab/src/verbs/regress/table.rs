@@ -332,7 +332,7 @@ mod tests {
                         "-p" => package = words.next().unwrap(),
                         "--test" => {
                             let file = format!("{package}/tests/{}", words.next().unwrap());
-                            let is_there = ["crates", "proof", "lab"].iter().any(|roof| {
+                            let is_there = ["crates", "proof", "lab", "bindings/java"].iter().any(|roof| {
                                 let path = root.join(roof).join(&file);
                                 path.with_extension("rs").exists() || path.join("main.rs").exists()
                             });
