@@ -382,7 +382,7 @@ impl Engine {
         self.jobs.stop();
         let sealed = if self.shared.health.is_read_only() { Ok(()) } else { self.seal() };
         self.shared.dir_lock.release();
-        // After the release: an opener waits for the lock, and a full cache takes a second for each 16 GiB.
+        // After the release: an opener waits for the lock, and the cache frees its blocks one by one.
         self.cache.close();
         sealed
     }
