@@ -44,6 +44,9 @@ abstract class BraidStore implements StateStore {
     /** The setting of Kafka Streams 4.4 that has stores keep what no commit has in memory. */
     static final String TRANSACTIONAL_CONFIG = "enable.transactional.statestores";
 
+    /** Whether Kafka Streams has transactional stores, and commits them before they grow large. Tests set it on versions that have none. */
+    static volatile boolean canStage = KafkaInternals.knows(TRANSACTIONAL_CONFIG);
+
     private static final Logger LOG = LoggerFactory.getLogger(BraidStore.class);
 
     /** Kafka Streams up to 4.2 kept offsets in this file of a task's directory, and 4.3 hands them to the stores. */
@@ -65,6 +68,8 @@ abstract class BraidStore implements StateStore {
     private boolean isUntouched;
 
     private boolean isTransactional;
+    private boolean isExactlyOnce;
+    private final KafkaInternals.Transactions transactions = new KafkaInternals.Transactions();
 
     /** A write failed: the store takes no writes until it is opened anew. */
     private volatile boolean hasFailed;
@@ -126,15 +131,15 @@ abstract class BraidStore implements StateStore {
 
     private void open() {
         Map<String, Object> configs = context.appConfigs();
-        isTransactional = !isGlobal() && Boolean.parseBoolean(String.valueOf(configs.get(TRANSACTIONAL_CONFIG)));
-        boolean isExactlyOnce = !isGlobal()
+        isTransactional = !isGlobal() && canStage && Boolean.parseBoolean(String.valueOf(configs.get(TRANSACTIONAL_CONFIG)));
+        isExactlyOnce = !isGlobal()
                 && StreamsConfig.EXACTLY_ONCE_V2.equals(configs.get(StreamsConfig.PROCESSING_GUARANTEE_CONFIG));
         openSlot();
         if (isExactlyOnce && ledger.isOpen()) {
             // Entries of no commit may be in the slot. No marker leads to it any more, whatever Kafka Streams does next.
             condemn();
             if (!isTransactional) {
-                throw new TaskCorruptedException(Set.of(context.taskId()), new ProcessorStateException(
+                throw corruption(new ProcessorStateException(
                         "The store " + name + " was not committed before it ended, so it is restored from its changelog"));
             }
             space.closeSlot(slot);
@@ -237,6 +242,7 @@ abstract class BraidStore implements StateStore {
     /** Sets an entry, or deletes it if the value is null, and moves the position to the record that is processed. */
     final void write(byte[] key, byte[] value) {
         checkWritable();
+        noteWrite();
         synchronized (position) {
             changing(() -> writer.put(key, value));
             Positions.update(position, context);
@@ -246,9 +252,16 @@ abstract class BraidStore implements StateStore {
     /** As {@link #write} for several entries, which are written together. */
     final void writeAll(List<KeyValue<byte[], byte[]>> entries) {
         checkWritable();
+        noteWrite();
         synchronized (position) {
             changing(() -> writer.putAll(entries));
             Positions.update(position, context);
+        }
+    }
+
+    private void noteWrite() {
+        if (isExactlyOnce) {
+            transactions.wrote(context);
         }
     }
 
@@ -285,9 +298,23 @@ abstract class BraidStore implements StateStore {
                 false);
     }
 
-    /** Writes records of the changelog in one batch, with the offset of the last one where it is known. */
+    /** Restores records. Kafka Streams fails all tasks that it restores if this throws, so the next commit tells of damage. */
     private void restore(Collection<ConsumerRecord<byte[], byte[]>> records, boolean isOffsetKnown) {
-        checkWritable();
+        if (damage == null) {
+            checkWritable();
+            refuseLeftBehind();
+        }
+        try {
+            if (damage == null) {
+                writeRestored(records, isOffsetKnown);
+            }
+        } catch (TaskCorruptedException told) {
+            LOG.debug("The next commit of the store {} tells of the damage", name, told);
+        }
+    }
+
+    /** Writes records of the changelog in one batch, with the offset of the last one where it is known. */
+    private void writeRestored(Collection<ConsumerRecord<byte[], byte[]>> records, boolean isOffsetKnown) {
         synchronized (position) {
             beforeRestore(records);
             WriteBatch batch = new WriteBatch();
@@ -322,7 +349,12 @@ abstract class BraidStore implements StateStore {
             }
             return;
         }
-        if (guarded(writer::hasUncommitted) && KafkaInternals.isTransactionInFlight(context)) {
+        if (KafkaInternals.isStandby(context)) {
+            refuseLeftBehind();
+            checkWritable();
+        }
+        if (isExactlyOnce && guarded(writer::hasUncommitted)
+                && transactions.isUncommitted(context, !changelogOffsets.isEmpty())) {
             // A plain store keeps the status that says so, and is wiped. A transactional one drops the entries when it is closed.
             LOG.warn("Kafka has not committed the transaction of the store {}, which so keeps its last commit", name);
             return;
@@ -331,6 +363,22 @@ abstract class BraidStore implements StateStore {
             changing(() -> writer.commit(changelogOffsets, position, streamTime()));
         }
         committed();
+    }
+
+    /**
+     * Has the task restored anew if it has left entries of no commit to its time as a standby, or to a restore. Their transaction may have been
+     * aborted, and Kafka Streams takes them for restored.
+     */
+    private void refuseLeftBehind() {
+        if (isExactlyOnce && guarded(writer::hasUncommitted)) {
+            LOG.warn("The store {} has entries that it has not committed; it is restored from its changelog", name);
+            condemn();
+            damage = corruption(new ProcessorStateException("The store " + name + " has entries that it has not committed"));
+        }
+    }
+
+    private TaskCorruptedException corruption(ProcessorStateException cause) {
+        return new TaskCorruptedException(Set.of(context.taskId()), cause);
     }
 
     /** Called when the ledger tells a new commit. */
@@ -347,7 +395,8 @@ abstract class BraidStore implements StateStore {
     @Override
     public final Long committedOffset(TopicPartition partition) {
         checkOpen();
-        if (isUntouched && !slot.isNew() && !ledger.hasOffsets()) {
+        // A global store has several partitions, and its topic may have got a new one.
+        if (isUntouched && !slot.isNew() && !(isGlobal() ? ledger.hasOffsets() : ledger.hasOffset(partition))) {
             leaveEntries();
         }
         return ledger.offset(partition);
@@ -478,19 +527,23 @@ abstract class BraidStore implements StateStore {
             case CLOSED:
                 return new InvalidStateStoreException("The store " + name + " was closed meanwhile", error);
             case CORRUPTION:
-                hasFailed = true;
                 if (slot == null) {
+                    hasFailed = true;
                     break;
                 }
-                condemn();
-                if (isGlobal()) {
-                    LOG.error("The entries of the global store {} are damaged; the next start restores it", name, error);
-                } else {
-                    LOG.error("The entries of the store {} are damaged; it is restored from its changelog", name, error);
-                    damage = new TaskCorruptedException(
-                            Set.of(context.taskId()), new ProcessorStateException(error.getMessage(), error));
-                    return damage;
+                TaskCorruptedException found = isGlobal() ? null : corruption(new ProcessorStateException(error.getMessage(), error));
+                try {
+                    // In this order: once the task knows, it may open the store anew, with a marker at this place.
+                    condemn();
+                    damage = found;
+                } finally {
+                    hasFailed = true;
                 }
+                if (found != null) {
+                    LOG.error("The entries of the store {} are damaged; it is restored from its changelog", name, error);
+                    return found;
+                }
+                LOG.error("The entries of the global store {} are damaged; the next start restores it", name, error);
                 break;
             default:
                 BraidSpace now = space;

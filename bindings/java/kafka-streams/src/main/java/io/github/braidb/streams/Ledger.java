@@ -65,9 +65,14 @@ final class Ledger {
         return offsets.get(partition);
     }
 
-    /** Whether any offset is known. Kafka Streams commits a negative one where it knows none. */
+    /** Whether any offset is known. */
     boolean hasOffsets() {
-        return offsets.values().stream().anyMatch(offset -> offset >= 0);
+        return offsets.keySet().stream().anyMatch(this::hasOffset);
+    }
+
+    /** Whether the offset of a partition is known. Kafka Streams commits a negative one where it knows none. */
+    boolean hasOffset(TopicPartition partition) {
+        return offsets.getOrDefault(partition, -1L) >= 0;
     }
 
     /** A copy of the position of the last commit. */

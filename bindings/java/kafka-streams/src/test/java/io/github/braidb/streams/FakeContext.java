@@ -1,6 +1,7 @@
 package io.github.braidb.streams;
 
 import java.io.File;
+import java.lang.reflect.Proxy;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
@@ -18,8 +19,10 @@ import org.apache.kafka.streams.processor.StateStoreContext;
 import org.apache.kafka.streams.processor.TaskId;
 import org.apache.kafka.streams.processor.api.MockProcessorContext;
 import org.apache.kafka.streams.processor.api.RecordMetadata;
+import org.apache.kafka.streams.processor.internals.InternalProcessorContext;
 import org.apache.kafka.streams.processor.internals.RecordBatchingStateRestoreCallback;
 import org.apache.kafka.streams.processor.internals.RecordCollector;
+import org.apache.kafka.streams.processor.internals.Task.TaskType;
 
 /** What a task is to its stores. */
 final class FakeContext implements StateStoreContext, RecordCollector.Supplier {
@@ -35,6 +38,7 @@ final class FakeContext implements StateStoreContext, RecordCollector.Supplier {
     private RecordBatchingStateRestoreCallback callback;
     private RecordMetadata record;
     private RecordCollector collector;
+    private TaskType type = TaskType.ACTIVE;
 
     FakeContext(Path stateDir, TaskId task) {
         this.task = task;
@@ -53,6 +57,7 @@ final class FakeContext implements StateStoreContext, RecordCollector.Supplier {
     }
 
     FakeContext transactional() {
+        BraidStore.canStage = true;
         return exactlyOnce().with(BraidStore.TRANSACTIONAL_CONFIG, true);
     }
 
@@ -64,6 +69,24 @@ final class FakeContext implements StateStoreContext, RecordCollector.Supplier {
     @Override
     public RecordCollector recordCollector() {
         return collector;
+    }
+
+    /** From now on the task is a standby, with the stores that it has. */
+    void becomeStandby() {
+        type = TaskType.STANDBY;
+        collector = null;
+    }
+
+    /** The context of a task whose kind may change. */
+    InternalProcessorContext<?, ?> internal() {
+        Class<?>[] types = {InternalProcessorContext.class, RecordCollector.Supplier.class};
+        return (InternalProcessorContext<?, ?>) Proxy.newProxyInstance(
+                FakeContext.class.getClassLoader(), types, (proxy, method, arguments) -> {
+                    if (method.getName().equals("taskType")) {
+                        return type;
+                    }
+                    return Transactional.call(this, getClass().getMethod(method.getName(), method.getParameterTypes()), arguments);
+                });
     }
 
     /** A record of the changelog. */

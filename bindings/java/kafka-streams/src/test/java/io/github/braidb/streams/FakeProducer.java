@@ -8,6 +8,8 @@ import org.apache.kafka.clients.producer.Callback;
 import org.apache.kafka.clients.producer.MockProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.Metric;
+import org.apache.kafka.common.MetricName;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.streams.processor.internals.RecordCollector;
@@ -24,6 +26,9 @@ final class FakeProducer {
     private final StreamsProducer producer;
     private final RecordCollector collector;
 
+    /** As the producer counts the time of commits: from the start, and only those that succeed. */
+    private double commitNs;
+
     FakeProducer() throws ReflectiveOperationException {
         Constructor<?> constructor = StreamsProducer.class.getConstructors()[0];
         Class<?>[] types = constructor.getParameterTypes();
@@ -35,6 +40,18 @@ final class FakeProducer {
         field.setAccessible(true);
         field.set(collector, producer);
         call("initTransaction", new Class<?>[0]);
+        MetricName name = new MetricName("txn-commit-time-ns-total", "producer-metrics", "", Map.of());
+        broker.setMockMetrics(name, new Metric() {
+            @Override
+            public MetricName metricName() {
+                return name;
+            }
+
+            @Override
+            public Object metricValue() {
+                return commitNs;
+            }
+        });
     }
 
     /** An object with empty fields, as a deserialization makes it: the constructor of the class wants a topology. */
@@ -62,6 +79,12 @@ final class FakeProducer {
 
     void commit() {
         producer.commitTransaction(Map.of(), new ConsumerGroupMetadata("application"));
+        commitNs += 1_000;
+    }
+
+    /** Aborts the transaction, as the first task does that is closed after an error. */
+    void abort() throws ReflectiveOperationException {
+        call("abortTransaction", new Class<?>[0]);
     }
 
     /** Has commits fail from now on. */

@@ -77,7 +77,6 @@ final class StoreTest {
         assertEquals(8, store.committedOffset(other));
         store.close();
         BraidKeyValueStore again = open(context());
-        assertNull(again.committedOffset(CHANGELOG));
         assertEquals(8, again.committedOffset(other));
         again.commit(Map.of());
         assertNull(again.committedOffset(other));
@@ -271,6 +270,92 @@ final class StoreTest {
         assertThrows(TaskCorruptedException.class, () -> open(context().exactlyOnce()));
     }
 
+    /** Kafka Streams closes the tasks of a failed transaction one after the other. The first one aborts it, and the others commit their stores. */
+    @Test
+    void aTransactionThatAnotherTaskHasAbortedIsNoneOfTheStore() throws Exception {
+        for (boolean isTransactional : List.of(true, false)) {
+            FakeProducer producer = new FakeProducer();
+            FakeContext context = isTransactional ? context().transactional() : context().exactlyOnce();
+            BraidKeyValueStore store = open(context.with(producer));
+            put(store, "a", "1");
+            producer.send();
+            producer.commit();
+            store.commit(Map.of(CHANGELOG, 7L));
+            assertEquals(7, store.committedOffset(CHANGELOG));
+            put(store, "a", "2");
+            producer.send();
+            producer.abort();
+            store.commit(Map.of(CHANGELOG, 9L));
+            assertEquals(7, store.committedOffset(CHANGELOG));
+            store.close();
+            if (isTransactional) {
+                BraidKeyValueStore again = open(context().transactional());
+                assertEquals("1", get(again, "a"));
+                again.close();
+            } else {
+                assertThrows(TaskCorruptedException.class, () -> open(context().exactlyOnce()));
+            }
+        }
+    }
+
+    /** A store without a changelog writes without a transaction, or in that of other records. */
+    @Test
+    void aStoreWithoutChangelogCommitsUnlessItsTransactionWasAborted() throws Exception {
+        FakeProducer producer = new FakeProducer();
+        BraidKeyValueStore store = open(context().transactional().with(producer));
+        put(store, "a", "1");
+        store.commit(Map.of());
+        assertEquals("1", text(store.readOnly(IsolationLevel.READ_COMMITTED).get(key("a"))));
+        producer.send();
+        put(store, "a", "2");
+        producer.abort();
+        store.commit(Map.of());
+        assertEquals("1", text(store.readOnly(IsolationLevel.READ_COMMITTED).get(key("a"))));
+        store.close();
+    }
+
+    /** The entries of no commit are of a transaction of the thread, which may end either way. Kafka Streams takes them for restored. */
+    @Test
+    void entriesThatATaskLeavesToAStandbyOrARestoreAreRestored() throws Exception {
+        for (boolean isRestored : List.of(false, true)) {
+            for (boolean isTransactional : List.of(true, false)) {
+                FakeProducer producer = new FakeProducer();
+                FakeContext context = (isTransactional ? context().transactional() : context().exactlyOnce()).with(producer);
+                BraidKeyValueStore store = BraidKeyValueStore.of("store", Format.PLAIN);
+                store.init(context.internal(), store);
+                put(store, "a", "1");
+                producer.send();
+                store.commit(Map.of(CHANGELOG, 7L));
+                assertNull(store.committedOffset(CHANGELOG));
+                if (isRestored) {
+                    producer.abort();
+                    context.restore(List.of(record(8, "b", "2")));
+                } else {
+                    context.becomeStandby();
+                }
+                assertThrows(TaskCorruptedException.class, () -> store.commit(Map.of(CHANGELOG, 8L)));
+                store.close();
+                BraidKeyValueStore again = open(context().exactlyOnce());
+                assertNull(again.committedOffset(CHANGELOG));
+                assertEquals(List.of(), entries(again.all()));
+                again.close();
+            }
+        }
+    }
+
+    /** Kafka Streams 4.3 hands the setting on, and never commits such a store while it runs. */
+    @Test
+    void aVersionWithoutTransactionalStoresHasPlainOnes() {
+        FakeContext context = context().transactional();
+        BraidStore.canStage = false;
+        BraidKeyValueStore store = open(context);
+        BraidStore.canStage = true;
+        put(store, "a", "1");
+        assertEquals(0, store.approximateNumUncommittedBytes());
+        assertEquals("1", text(store.readOnly(IsolationLevel.READ_COMMITTED).get(key("a"))));
+        store.close();
+    }
+
     @Test
     void entriesOfNoCommitGoBeforeTransactionsBegin() {
         BraidKeyValueStore store = open(context().exactlyOnce());
@@ -417,6 +502,19 @@ final class StoreTest {
         again.close();
     }
 
+    /** An optimized topology reads another topic in place of the changelog. */
+    @Test
+    void entriesOfAnotherChangelogGoBeforeARestoreFromTheStart() {
+        BraidKeyValueStore store = open(context());
+        put(store, "a", "1");
+        store.commit(Map.of(CHANGELOG, 7L));
+        store.close();
+        BraidKeyValueStore again = open(context());
+        assertNull(again.committedOffset(new TopicPartition("input", 1)));
+        assertEquals(List.of(), entries(again.all()));
+        again.close();
+    }
+
     @Test
     void aGlobalStoreKeepsTheOffsetsThatItIsTold() {
         FakeContext context = new FakeContext(dir, new TaskId(-1, -1)).transactional();
@@ -481,6 +579,18 @@ final class StoreTest {
         assertNull(again.committedOffset(CHANGELOG));
         assertEquals(List.of(), entries(again.all()));
         again.close();
+    }
+
+    /** A restore that throws ends all tasks that restore beside it. */
+    @Test
+    void theNextCommitTellsARestoreOfDamage() throws Exception {
+        damaged(TASK).close();
+        FakeContext context = context();
+        BraidKeyValueStore store = open(context);
+        assertThrows(TaskCorruptedException.class, () -> entries(store.all()));
+        context.restore(List.of(record(8, "a", "1")));
+        assertThrows(TaskCorruptedException.class, () -> store.commit(Map.of(CHANGELOG, 8L)));
+        store.close();
     }
 
     @Test

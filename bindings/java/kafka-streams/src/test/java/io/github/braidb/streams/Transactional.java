@@ -30,6 +30,7 @@ public final class Transactional {
                     if (!method.getName().equals("appConfigs")) {
                         return answer;
                     }
+                    BraidStore.canStage = true;
                     Map<Object, Object> configs = new HashMap<>((Map<?, ?>) answer);
                     configs.put(BraidStore.TRANSACTIONAL_CONFIG, true);
                     return configs;

@@ -1,5 +1,8 @@
 package io.github.braidb.streams.internals;
 
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.util.Collection;
@@ -9,6 +12,8 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.producer.Producer;
+import org.apache.kafka.common.Metric;
 import org.apache.kafka.common.metrics.Sensor;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsConfig;
@@ -20,9 +25,12 @@ import org.apache.kafka.streams.processor.StateRestoreCallback;
 import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.StateStoreContext;
 import org.apache.kafka.streams.processor.internals.ChangelogRecordDeserializationHelper;
+import org.apache.kafka.streams.processor.internals.InternalProcessorContext;
 import org.apache.kafka.streams.processor.internals.RecordBatchingStateRestoreCallback;
 import org.apache.kafka.streams.processor.internals.RecordCollector;
 import org.apache.kafka.streams.processor.internals.RecordCollectorImpl;
+import org.apache.kafka.streams.processor.internals.StreamsProducer;
+import org.apache.kafka.streams.processor.internals.Task.TaskType;
 import org.apache.kafka.streams.processor.internals.metrics.StreamsMetricsImpl;
 import org.apache.kafka.streams.processor.internals.metrics.TaskMetrics;
 import org.apache.kafka.streams.query.Position;
@@ -204,40 +212,145 @@ public final class KafkaInternals {
     }
 
     /**
-     * Whether a task has sent records in a transaction that Kafka has not committed: one that goes on, or one whose commit failed. Kafka
-     * Streams 4.3.1 and 4.4.0 commit stores in both cases, where they close tasks after an error.
+     * Whether the settings of this version of Kafka Streams have a name.
+     *
+     * @param name the name
+     * @return whether they have it
+     */
+    public static boolean knows(String name) {
+        return StreamsConfig.configDef().configKeys().containsKey(name);
+    }
+
+    /**
+     * Whether a task only follows its changelogs now. Kafka Streams hands the open stores of a task on where it changes from one kind to the
+     * other.
      *
      * @param context the context of a store
-     * @return whether it has; false where this version does not tell
+     * @return whether it is a standby; false where this version does not tell
      */
-    public static boolean isTransactionInFlight(StateStoreContext context) {
+    public static boolean isStandby(StateStoreContext context) {
         try {
-            return Transactions.isInFlight(context);
-        } catch (LinkageError | ReflectiveOperationException error) {
-            lacks("stores take a transaction whose commit failed for a committed one", error);
+            return context instanceof InternalProcessorContext<?, ?> task && task.taskType() == TaskType.STANDBY;
+        } catch (LinkageError error) {
+            lacks("a store whose task becomes a standby may keep entries of an aborted transaction", error);
             return false;
         }
     }
 
+    /**
+     * What a store has to know of its thread's transactions. Kafka Streams 4.3.1 and 4.4.0 commit stores also where they close tasks after a
+     * transaction has failed: while it is under way, and after the first of the tasks has aborted it. The thread of the task calls this.
+     */
+    public static final class Transactions {
+        /** Nanoseconds where no producer tells them. */
+        private static final double UNKNOWN = -1;
+
+        /** The producer that has {@link #commits}. Kafka Streams takes a new one after it was fenced. */
+        private Producer<?, ?> producer;
+
+        private Metric commits;
+        private boolean wasInFlight;
+        private double commitNsAtWrite = UNKNOWN;
+
+        /** A store without a write. */
+        public Transactions() {}
+
+        /**
+         * Notes a write.
+         *
+         * @param context the context of the store
+         */
+        public void wrote(StateStoreContext context) {
+            wasInFlight = ask(context, false, Producers::isInFlight);
+            commitNsAtWrite = ask(context, UNKNOWN, this::commitNs);
+        }
+
+        /**
+         * Whether Kafka has not committed the transaction of the last write: it goes on, its commit failed, or it was aborted.
+         *
+         * @param context the context of the store
+         * @param isLogged whether the store has a changelog, so that a write without a transaction begins one
+         * @return whether it has not; false where this version does not tell
+         */
+        public boolean isUncommitted(StateStoreContext context, boolean isLogged) {
+            if (ask(context, false, Producers::isInFlight)) {
+                return true;
+            }
+            boolean hadTransaction = isLogged || wasInFlight;
+            return hadTransaction && commitNsAtWrite != UNKNOWN && commitNsAtWrite == ask(context, UNKNOWN, this::commitNs);
+        }
+
+        /** The time that commits of transactions have taken, which each commit raises. */
+        private double commitNs(StreamsProducer of) throws Throwable {
+            Producer<?, ?> now = Producers.kafkaProducer(of);
+            if (now != producer) {
+                commits = now.metrics().entrySet().stream()
+                        .filter(metric -> metric.getKey().name().equals("txn-commit-time-ns-total"))
+                        .map(Map.Entry::getValue)
+                        .findFirst()
+                        .orElse(null);
+                producer = now;
+            }
+            return commits != null && commits.metricValue() instanceof Double time ? time : UNKNOWN;
+        }
+
+        /** Asks the producer of the task. */
+        private interface Question<T> {
+            T of(StreamsProducer producer) throws Throwable;
+        }
+
+        private static <T> T ask(StateStoreContext context, T unknown, Question<T> question) {
+            RecordCollector collector = context instanceof RecordCollector.Supplier task ? task.recordCollector() : null;
+            if (!(collector instanceof RecordCollectorImpl)) {
+                return unknown;
+            }
+            try {
+                return question.of(Producers.of(collector));
+            } catch (RuntimeException | VirtualMachineError error) {
+                throw error;
+            } catch (Throwable error) {
+                lacks("stores take a transaction whose commit failed for a committed one", error);
+                return unknown;
+            }
+        }
+    }
+
     /** Fails to load where this version has no such field or method, or opens them to no other module. */
-    private static final class Transactions {
-        private static final Field PRODUCER;
-        private static final Method IS_IN_FLIGHT;
+    private static final class Producers {
+        private static final MethodHandle PRODUCER;
+        private static final MethodHandle IS_IN_FLIGHT;
+        private static final MethodHandle KAFKA_PRODUCER;
 
         static {
             try {
-                PRODUCER = RecordCollectorImpl.class.getDeclaredField("streamsProducer");
-                PRODUCER.setAccessible(true);
-                IS_IN_FLIGHT = PRODUCER.getType().getDeclaredMethod("transactionInFlight");
-                IS_IN_FLIGHT.setAccessible(true);
+                MethodHandles.Lookup here = MethodHandles.lookup();
+                Field producer = RecordCollectorImpl.class.getDeclaredField("streamsProducer");
+                producer.setAccessible(true);
+                PRODUCER = here.unreflectGetter(producer).asType(MethodType.methodType(StreamsProducer.class, RecordCollector.class));
+                IS_IN_FLIGHT = here.unreflect(accessible("transactionInFlight"));
+                KAFKA_PRODUCER = here.unreflect(accessible("kafkaProducer"))
+                        .asType(MethodType.methodType(Producer.class, StreamsProducer.class));
             } catch (ReflectiveOperationException | RuntimeException error) {
                 throw new ExceptionInInitializerError(error);
             }
         }
 
-        static boolean isInFlight(StateStoreContext context) throws ReflectiveOperationException {
-            RecordCollector collector = context instanceof RecordCollector.Supplier task ? task.recordCollector() : null;
-            return collector instanceof RecordCollectorImpl && (boolean) IS_IN_FLIGHT.invoke(PRODUCER.get(collector));
+        private static Method accessible(String name) throws NoSuchMethodException {
+            Method method = StreamsProducer.class.getDeclaredMethod(name);
+            method.setAccessible(true);
+            return method;
+        }
+
+        static StreamsProducer of(RecordCollector collector) throws Throwable {
+            return (StreamsProducer) PRODUCER.invokeExact(collector);
+        }
+
+        static boolean isInFlight(StreamsProducer producer) throws Throwable {
+            return (boolean) IS_IN_FLIGHT.invokeExact(producer);
+        }
+
+        static Producer<?, ?> kafkaProducer(StreamsProducer producer) throws Throwable {
+            return (Producer<?, ?>) KAFKA_PRODUCER.invokeExact(producer);
         }
     }
 
