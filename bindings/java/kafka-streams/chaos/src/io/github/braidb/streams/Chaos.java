@@ -55,7 +55,6 @@ public final class Chaos {
     private final long beganMs = System.currentTimeMillis();
     private ChaosFeed feed;
     private ChaosChangelogs changelogs;
-    private ChaosHangs hangs;
     private long mostLateMs;
     private long mostBehind;
     private long mostTransactionsBehind;
@@ -123,10 +122,6 @@ public final class Chaos {
         memory.start();
         cluster.awaitRunning();
         say("the applications run");
-        hangs = new ChaosHangs(cluster.address());
-        Thread watch = new Thread(hangs::watch);
-        watch.setDaemon(true);
-        watch.start();
         changelogs = new ChaosChangelogs(cluster.address());
         feed = new ChaosFeed(cluster.address(), input, rate);
         rest(8_000, 4_000);
@@ -172,7 +167,7 @@ public final class Chaos {
                 killAndInspect(List.of(0, 1, 2), false);
             }
             case EVERYTHING -> {
-                say("kill -9 of the broker and of all applications");
+                say("kill -9 of broker, controller and all applications");
                 killAndInspect(List.of(0, 1, 2), true);
             }
             case BROKER -> {
@@ -198,6 +193,7 @@ public final class Chaos {
         killed.forEach(app -> active.put(app, cluster.app(app).settledActive()));
         if (withBroker) {
             cluster.killBroker();
+            cluster.killController();
         }
         for (int app : killed) {
             cluster.killApp(app);
@@ -332,8 +328,8 @@ public final class Chaos {
         say("uncaught: " + uncaught);
         say(wrong.isEmpty() ? "PASS" : "FAIL: " + wrong.size() + " faults");
         System.out.printf("{\"faults\":%d,\"compared\":%d,\"late_ms\":%d,\"behind\":%d,\"transactions_behind\":%d,\"restored\":%d,"
-                        + "\"hanging\":%d,\"rss_mib\":%d,\"rss_share\":%.3f}%n",
-                wrong.size(), compared, mostLateMs, mostBehind, mostTransactionsBehind, restored, hangs.aborted(), mostRss >> 20,
+                        + "\"rss_mib\":%d,\"rss_share\":%.3f}%n",
+                wrong.size(), compared, mostLateMs, mostBehind, mostTransactionsBehind, restored, mostRss >> 20,
                 (mostRss >> 20) / (double) limit);
         return wrong.isEmpty();
     }

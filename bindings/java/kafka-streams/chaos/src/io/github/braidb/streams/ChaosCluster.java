@@ -13,12 +13,18 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AdminClientConfig;
 
-/** The processes of a chaos run: a broker and applications, each with a log of its own in the directory of the run. */
+/** The processes of a chaos run: a controller, a broker and applications, each with a log of its own in the directory of the run. */
 final class ChaosCluster {
     private static final List<String> JVM = List.of("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto");
+
+    /** The number of the broker in the cluster. */
+    private static final int BROKER = 1;
 
     /** How long a process may take to start or to end, 300 s: five JVMs may share two processors with other work. */
     static final long PATIENCE_MS = 300_000;
@@ -28,7 +34,8 @@ final class ChaosCluster {
     private final String appClassPath;
     private final List<String> appOptions;
     private final int port = freePort();
-    private final int controller = freePort();
+    private final int controllerPort = freePort();
+    private Process controller;
     private Process broker;
     private final App[] apps;
 
@@ -59,45 +66,87 @@ final class ChaosCluster {
         return "127.0.0.1:" + port;
     }
 
-    /** Makes the directory of the broker. */
+    private String controllerAddress() {
+        return "127.0.0.1:" + controllerPort;
+    }
+
+    /** Makes the directories of broker and controller. */
     void format() throws IOException, InterruptedException {
         Files.createDirectories(dir);
-        String listeners = "PLAINTEXT://" + address() + ",CONTROLLER://127.0.0.1:" + controller;
-        Files.write(dir.resolve("broker.properties"), List.of(
-                "process.roles=broker,controller", "node.id=1", "listeners=" + listeners, "advertised.listeners=" + listeners,
-                "controller.listener.names=CONTROLLER", "controller.quorum.bootstrap.servers=127.0.0.1:" + controller,
+        List<String> both = List.of("controller.listener.names=CONTROLLER", "controller.quorum.bootstrap.servers=" + controllerAddress());
+        properties("controller", both, "process.roles=controller", "node.id=2", "listeners=CONTROLLER://" + controllerAddress(),
+                "log.dirs=" + dir.resolve("metadata"));
+        properties("broker", both, "process.roles=broker", "node.id=" + BROKER, "listeners=PLAINTEXT://" + address(),
                 "log.dirs=" + dir.resolve("topics"), "log.message.timestamp.after.max.ms=" + Long.MAX_VALUE,
                 "offsets.topic.num.partitions=3", "offsets.topic.replication.factor=1",
                 "transaction.state.log.num.partitions=3", "transaction.state.log.replication.factor=1",
                 "transaction.state.log.min.isr=1", "group.initial.rebalance.delay.ms=0",
                 // Time is short: a transaction of a killed application ends soon after its time, which is 10 s.
-                "transaction.abort.timed.out.transaction.cleanup.interval.ms=1000"));
-        Process format = brokerJava("kafka.tools.StorageTool", "format", "--standalone", "--cluster-id", "braidb-chaos-run-0001", "-c");
+                "transaction.abort.timed.out.transaction.cleanup.interval.ms=1000");
+        format("controller", "--standalone");
+        format("broker", "--no-initial-controllers");
+    }
+
+    private void properties(String name, List<String> both, String... more) throws IOException {
+        List<String> lines = new ArrayList<>(both);
+        lines.addAll(Arrays.asList(more));
+        Files.write(dir.resolve(name + ".properties"), lines);
+    }
+
+    private void format(String name, String kind) throws IOException, InterruptedException {
+        Process format = kafka(name, "kafka.tools.StorageTool", "format", kind, "--cluster-id", "braidb-chaos-run-0001", "-c");
         if (format.waitFor() != 0) {
-            throw new IOException("the storage of the broker could not be formatted; see " + dir.resolve("broker.log"));
+            throw new IOException("the storage could not be formatted; see " + dir.resolve(name + ".log"));
         }
     }
 
-    private Process brokerJava(String... arguments) throws IOException {
+    /** Starts a program of Kafka with the properties {@code name}, and its output in a log of the same name. */
+    private Process kafka(String name, String... arguments) throws IOException {
         List<String> command = new ArrayList<>(List.of(java()));
         command.addAll(JVM);
         command.addAll(List.of("-Xmx384m", "-Dlog4j2.configurationFile=" + System.getProperty("chaos.log4j"), "-cp", brokerClassPath));
         command.addAll(Arrays.asList(arguments));
-        command.add(dir.resolve("broker.properties").toString());
+        command.add(dir.resolve(name + ".properties").toString());
         ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
-        return builder.redirectOutput(ProcessBuilder.Redirect.appendTo(dir.resolve("broker.log").toFile())).start();
+        return builder.redirectOutput(ProcessBuilder.Redirect.appendTo(dir.resolve(name + ".log").toFile())).start();
     }
 
     private static String java() {
         return Path.of(System.getProperty("java.home"), "bin", "java").toString();
     }
 
-    void startBroker() throws IOException {
-        broker = brokerJava("kafka.Kafka");
+    /** Starts the controller, unless it runs, and a broker that nothing takes for the one before it. */
+    void startBroker() throws Exception {
+        if (controller == null) {
+            controller = kafka("controller", "kafka.Kafka");
+        }
+        if (broker != null) {
+            forgetBroker();
+        }
+        broker = kafka("broker", "kafka.Kafka");
+    }
+
+    /**
+     * Ends what the controller knows of a killed broker. A broker that starts before its old session has ended leads its partitions by the
+     * old session, and loses them when this one ends. In between, Kafka 4.3.1 takes partitions without a leader for deleted ones. It leaves
+     * out their part of transactions that it commits, the offsets of the input too: "these partitions are likely deleted already and hence
+     * can be skipped", as the broker logs it.
+     */
+    private void forgetBroker() throws Exception {
+        try (Admin admin = Admin.create(Map.of(
+                AdminClientConfig.BOOTSTRAP_CONTROLLERS_CONFIG, controllerAddress(),
+                AdminClientConfig.DEFAULT_API_TIMEOUT_MS_CONFIG, (int) PATIENCE_MS))) {
+            admin.unregisterBroker(BROKER).all().get();
+        }
     }
 
     void killBroker() throws InterruptedException {
         broker.destroyForcibly().waitFor();
+    }
+
+    void killController() throws InterruptedException {
+        controller.destroyForcibly().waitFor();
+        controller = null;
     }
 
     /** The directory in which an application has its state. */
@@ -167,8 +216,10 @@ final class ChaosCluster {
                 app.process.destroyForcibly();
             }
         }
-        if (broker != null) {
-            broker.destroyForcibly();
+        for (Process server : Arrays.asList(broker, controller)) {
+            if (server != null) {
+                server.destroyForcibly();
+            }
         }
     }
 
