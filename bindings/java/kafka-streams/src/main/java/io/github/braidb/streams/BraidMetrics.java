@@ -3,9 +3,14 @@ package io.github.braidb.streams;
 import io.github.braidb.BraidException;
 import io.github.braidb.Stats;
 import io.github.braidb.streams.internals.KafkaInternals;
+import java.nio.file.Path;
+import java.util.Collections;
 import java.util.List;
+import java.util.Set;
+import java.util.WeakHashMap;
 import java.util.function.Supplier;
 import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.streams.StreamsMetrics;
 import org.apache.kafka.streams.processor.StateStoreContext;
 
 /** Numbers of the database and of a store among the metrics of Kafka Streams. Most metrics of a store come from the layers above it. */
@@ -19,6 +24,10 @@ final class BraidMetrics {
     private static final long FRESH_NANOS = 1_000_000_000;
 
     private final BraidSpace space;
+
+    /** The clients that show the numbers of the database. To look for a number among thousands took each store milliseconds at a start. */
+    private final Set<StreamsMetrics> clients = Collections.newSetFromMap(new WeakHashMap<>());
+
     private Stats last;
     private long lastNanos;
 
@@ -26,12 +35,15 @@ final class BraidMetrics {
         this.space = space;
     }
 
-    /** Adds the numbers of the database, and of a store in it. */
-    static void add(StateStoreContext context, BraidStore store, BraidSpace space) {
-        for (String name : OF_DATABASE) {
-            KafkaInternals.addClientGauge(
-                    context, "braidb-" + name.replace('_', '-'), "The statistic " + name + " of the database of all stores",
-                    () -> BraidSpace.statistic(space.dir(), name));
+    /** Adds the numbers of a store, and those of the database unless the client shows them. */
+    void add(StateStoreContext context, BraidStore store) {
+        if (isNew(context.metrics())) {
+            Path dir = space.dir();
+            for (String name : OF_DATABASE) {
+                KafkaInternals.addClientGauge(
+                        context, "braidb-" + name.replace('_', '-'), "The statistic " + name + " of the database of all stores",
+                        () -> BraidSpace.statistic(dir, name));
+            }
         }
         KafkaInternals.addGauge(
                 context, BraidStore.METRICS_SCOPE, store.name(), "braidb-slot-bytes",
@@ -39,6 +51,10 @@ final class BraidMetrics {
         KafkaInternals.addGauge(
                 context, BraidStore.METRICS_SCOPE, store.name(), "braidb-uncommitted-bytes",
                 "About the bytes of the store that no commit has", whileOpen(store::approximateNumUncommittedBytes));
+    }
+
+    private synchronized boolean isNew(StreamsMetrics client) {
+        return clients.add(client);
     }
 
     /** A number of a store, or 0 where the store was closed meanwhile or has failed: a report of all metrics must not end there. */

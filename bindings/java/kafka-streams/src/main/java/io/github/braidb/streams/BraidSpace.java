@@ -230,6 +230,10 @@ final class BraidSpace {
         return dir;
     }
 
+    BraidMetrics metrics() {
+        return metrics;
+    }
+
     /** A statistic of the database in a directory, or 0 while it is closed. */
     static long statistic(Path dir, String name) {
         Place place = PLACES.get(dir);

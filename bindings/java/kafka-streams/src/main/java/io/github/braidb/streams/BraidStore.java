@@ -120,7 +120,7 @@ abstract class BraidStore implements StateStore {
         space = BraidSpace.acquire(context.stateDir().toPath(), context.applicationId(), context.appConfigs());
         try {
             open();
-            BraidMetrics.add(context, this, space);
+            space.metrics().add(context, this);
             context.register(
                     root, KafkaInternals.restoreCallback(records -> restore(records, !isGlobal()), this::restoreEntries));
         } catch (RuntimeException | Error error) {
@@ -366,8 +366,8 @@ abstract class BraidStore implements StateStore {
     }
 
     /**
-     * Has the task restored anew if it has left entries of no commit to its time as a standby, or to a restore. Their transaction may have been
-     * aborted, and Kafka Streams takes them for restored.
+     * Has the task restored anew if it has left entries of no commit to its time as a standby, or to a restore. Their transaction may have
+     * been aborted, and Kafka Streams takes them for restored.
      */
     private void refuseLeftBehind() {
         if (isExactlyOnce && guarded(writer::hasUncommitted)) {

@@ -402,11 +402,8 @@ public final class KafkaInternals {
      */
     public static void addClientGauge(StateStoreContext context, String name, String description, Supplier<Long> number) {
         try {
-            boolean isThere = context.metrics().metrics().keySet().stream().anyMatch(metric -> metric.name().equals(name));
-            if (!isThere) {
-                ((StreamsMetricsImpl) context.metrics()).addClientLevelMutableMetric(
-                        name, description, Sensor.RecordingLevel.INFO, (config, now) -> number.get());
-            }
+            ((StreamsMetricsImpl) context.metrics()).addClientLevelMutableMetric(
+                    name, description, Sensor.RecordingLevel.INFO, (config, now) -> number.get());
         } catch (LinkageError error) {
             lacks("there is no metric " + name, error);
         } catch (IllegalArgumentException error) {
