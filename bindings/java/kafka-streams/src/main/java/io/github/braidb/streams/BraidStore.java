@@ -74,8 +74,11 @@ abstract class BraidStore implements StateStore {
     /** A write failed: the store takes no writes until it is opened anew. */
     private volatile boolean hasFailed;
 
-    /** What is damaged in the slot. Reads of any thread find it, and the task has to know. */
+    /** Why the task has to be restored. Reads of any thread may find it. Set before {@link #hasFailed}. */
     private volatile TaskCorruptedException damage;
+
+    /** A commit was left out, since Kafka had not committed the transaction of its entries. They belong to no later commit either. */
+    private boolean isLeftOut;
 
     private volatile Slot slot;
     private volatile Ledger ledger;
@@ -158,6 +161,7 @@ abstract class BraidStore implements StateStore {
     private void startWriting() {
         hasFailed = false;
         damage = null;
+        isLeftOut = false;
         position = ledger.position();
         writer = guarded(() ->
                 Writer.of(isTransactional ? Writer.Kind.STAGED : Writer.Kind.STRAIGHT, db(), ledger));
@@ -229,9 +233,27 @@ abstract class BraidStore implements StateStore {
         }
     }
 
-    /** What reads of an isolation level see. Throws if the store is closed. */
+    private void checkWhole() {
+        TaskCorruptedException found = damage;
+        if (found != null) {
+            throw told(found);
+        }
+    }
+
+    /**
+     * What tells the task of damage. Before Kafka Streams restores a task alone, it commits what that task has sent in the transaction, but
+     * not how far it has read. So an error ends the thread, and the transaction with it.
+     */
+    private RuntimeException told(TaskCorruptedException found) {
+        return isExactlyOnce && transactions.isInFlight(context)
+                ? new ProcessorStateException("The task " + context.taskId() + " has to be restored, after its transaction is aborted", found)
+                : found;
+    }
+
+    /** What reads of an isolation level see. Throws if the store is closed or damaged. */
     final View view(IsolationLevel level) {
         checkOpen();
+        checkWhole();
         Writer now = writer;
         if (now == null) {
             throw closed();
@@ -261,16 +283,19 @@ abstract class BraidStore implements StateStore {
 
     private void noteWrite() {
         if (isExactlyOnce) {
+            if (isLeftOut) {
+                refuseEntries();
+                checkWhole();
+            }
             transactions.wrote(context);
         }
     }
 
     private void checkWritable() {
         checkOpen();
-        if (damage != null) {
-            throw damage;
-        }
-        if (hasFailed) {
+        boolean isFailed = hasFailed;
+        checkWhole();
+        if (isFailed) {
             throw new ProcessorStateException("The store " + name + " takes no writes after an error; open it again");
         }
         BraidSpace now = space;
@@ -298,18 +323,31 @@ abstract class BraidStore implements StateStore {
                 false);
     }
 
-    /** Restores records. Kafka Streams fails all tasks that it restores if this throws, so the next commit tells of damage. */
+    /**
+     * Restores records, unless the task has to be restored anew. The task learns of damage by its next read or write: if a restore or a commit
+     * told it, Kafka Streams would end the thread.
+     */
     private void restore(Collection<ConsumerRecord<byte[], byte[]>> records, boolean isOffsetKnown) {
-        if (damage == null) {
-            checkWritable();
-            refuseLeftBehind();
-        }
-        try {
-            if (damage == null) {
+        unlessDamaged(() -> {
+            if (isExactlyOnce && guarded(writer::hasUncommitted)) {
+                refuseEntries();
+            } else {
                 writeRestored(records, isOffsetKnown);
             }
-        } catch (TaskCorruptedException told) {
-            LOG.debug("The next commit of the store {} tells of the damage", name, told);
+        });
+    }
+
+    private void unlessDamaged(Runnable work) {
+        try {
+            if (damage == null) {
+                checkWritable();
+                work.run();
+            }
+        } catch (RuntimeException error) {
+            if (damage == null) {
+                throw error;
+            }
+            LOG.debug("The task learns of the damage of the store {} by its next read or write", name, error);
         }
     }
 
@@ -338,10 +376,12 @@ abstract class BraidStore implements StateStore {
 
     @Override
     public final void commit(Map<TopicPartition, Long> changelogOffsets) {
-        if (!isOpen) {
-            return;
+        if (isOpen) {
+            unlessDamaged(() -> commitWhole(changelogOffsets));
         }
-        checkWritable();
+    }
+
+    private void commitWhole(Map<TopicPartition, Long> changelogOffsets) {
         if (isMigration(changelogOffsets)) {
             if (changelogOffsets.entrySet().stream()
                     .anyMatch(entry -> !Objects.equals(entry.getValue(), ledger.offset(entry.getKey())))) {
@@ -349,15 +389,17 @@ abstract class BraidStore implements StateStore {
             }
             return;
         }
-        if (KafkaInternals.isStandby(context)) {
-            refuseLeftBehind();
-            checkWritable();
-        }
-        if (isExactlyOnce && guarded(writer::hasUncommitted)
-                && transactions.isUncommitted(context, !changelogOffsets.isEmpty())) {
-            // A plain store keeps the status that says so, and is wiped. A transactional one drops the entries when it is closed.
-            LOG.warn("Kafka has not committed the transaction of the store {}, which so keeps its last commit", name);
-            return;
+        if (isExactlyOnce && guarded(writer::hasUncommitted)) {
+            if (KafkaInternals.isStandby(context)) {
+                refuseEntries();
+                return;
+            }
+            if (isLeftOut || transactions.isUncommitted(context, !changelogOffsets.isEmpty())) {
+                // A plain store keeps the status that says so, and is wiped. A transactional one drops the entries when it is closed.
+                LOG.warn("Kafka has not committed the transaction of the store {}, which so keeps its last commit", name);
+                isLeftOut = true;
+                return;
+            }
         }
         synchronized (position) {
             changing(() -> writer.commit(changelogOffsets, position, streamTime()));
@@ -366,15 +408,13 @@ abstract class BraidStore implements StateStore {
     }
 
     /**
-     * Has the task restored anew if it has left entries of no commit to its time as a standby, or to a restore. Their transaction may have
-     * been aborted, and Kafka Streams takes them for restored.
+     * Has the task restored anew where it goes on with entries of no commit: as a standby, in a restore, or after a commit was left out. Their
+     * transaction may have been aborted, and Kafka Streams takes them for restored.
      */
-    private void refuseLeftBehind() {
-        if (isExactlyOnce && guarded(writer::hasUncommitted)) {
-            LOG.warn("The store {} has entries that it has not committed; it is restored from its changelog", name);
-            condemn();
-            damage = corruption(new ProcessorStateException("The store " + name + " has entries that it has not committed"));
-        }
+    private void refuseEntries() {
+        LOG.warn("The store {} has entries that it has not committed; its task is restored from its changelogs", name);
+        condemn();
+        damage = corruption(new ProcessorStateException("The store " + name + " has entries that it has not committed"));
     }
 
     private TaskCorruptedException corruption(ProcessorStateException cause) {
@@ -541,7 +581,7 @@ abstract class BraidStore implements StateStore {
                 }
                 if (found != null) {
                     LOG.error("The entries of the store {} are damaged; it is restored from its changelog", name, error);
-                    return found;
+                    return told(found);
                 }
                 LOG.error("The entries of the global store {} are damaged; the next start restores it", name, error);
                 break;

@@ -3,6 +3,7 @@ package io.github.braidb.streams;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Field;
 import java.util.Map;
+import java.util.function.Supplier;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.producer.Callback;
 import org.apache.kafka.clients.producer.MockProducer;
@@ -26,7 +27,9 @@ final class FakeProducer {
     private final StreamsProducer producer;
     private final RecordCollector collector;
 
-    /** As the producer counts the time of commits: from the start, and only those that succeed. */
+    /** As the producer counts the time of begins and commits: from the start, and only those that succeed. */
+    private double beginNs;
+
     private double commitNs;
 
     FakeProducer() throws ReflectiveOperationException {
@@ -40,7 +43,12 @@ final class FakeProducer {
         field.setAccessible(true);
         field.set(collector, producer);
         call("initTransaction", new Class<?>[0]);
-        MetricName name = new MetricName("txn-commit-time-ns-total", "producer-metrics", "", Map.of());
+        addMetric("txn-begin-time-ns-total", () -> beginNs);
+        addMetric("txn-commit-time-ns-total", () -> commitNs);
+    }
+
+    private void addMetric(String title, Supplier<Object> value) {
+        MetricName name = new MetricName(title, "producer-metrics", "", Map.of());
         broker.setMockMetrics(name, new Metric() {
             @Override
             public MetricName metricName() {
@@ -49,7 +57,7 @@ final class FakeProducer {
 
             @Override
             public Object metricValue() {
-                return commitNs;
+                return value.get();
             }
         });
     }
@@ -74,6 +82,7 @@ final class FakeProducer {
 
     /** Sends a record, which begins a transaction. */
     void send() throws ReflectiveOperationException {
+        beginNs += broker.transactionInFlight() ? 0 : 1_000;
         call("send", new Class<?>[] {ProducerRecord.class, Callback.class}, new ProducerRecord<>("output", new byte[1]), null);
     }
 

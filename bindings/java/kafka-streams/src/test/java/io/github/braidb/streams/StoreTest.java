@@ -306,11 +306,50 @@ final class StoreTest {
         put(store, "a", "1");
         store.commit(Map.of());
         assertEquals("1", text(store.readOnly(IsolationLevel.READ_COMMITTED).get(key("a"))));
+        store.close();
+        for (boolean isSentFirst : List.of(true, false)) {
+            BraidKeyValueStore again = open(context().transactional().with(producer));
+            if (isSentFirst) {
+                producer.send();
+            }
+            put(again, "a", "2");
+            producer.send();
+            producer.abort();
+            again.commit(Map.of());
+            assertEquals("1", text(again.readOnly(IsolationLevel.READ_COMMITTED).get(key("a"))));
+            again.close();
+        }
+    }
+
+    /** A task without new records is committed where it is revoked, while records of another task are in a transaction. */
+    @Test
+    void theTransactionOfAnotherTaskIsNotThatOfTheStore() throws Exception {
+        FakeProducer producer = new FakeProducer();
+        BraidKeyValueStore store = open(context().exactlyOnce().with(producer));
+        put(store, "a", "1");
         producer.send();
-        put(store, "a", "2");
+        producer.commit();
+        producer.send();
+        store.commit(Map.of(CHANGELOG, 7L));
+        assertEquals(7, store.committedOffset(CHANGELOG));
+        store.close();
+        open(context().exactlyOnce()).close();
+    }
+
+    /** The task of another store was closed, and this one goes on. Its next transaction is committed. */
+    @Test
+    void entriesOfACommitThatWasLeftOutBelongToNoLaterOne() throws Exception {
+        FakeProducer producer = new FakeProducer();
+        BraidKeyValueStore store = open(context().transactional().with(producer));
+        put(store, "a", "1");
+        producer.send();
         producer.abort();
-        store.commit(Map.of());
-        assertEquals("1", text(store.readOnly(IsolationLevel.READ_COMMITTED).get(key("a"))));
+        store.commit(Map.of(CHANGELOG, 7L));
+        producer.send();
+        producer.commit();
+        store.commit(Map.of(CHANGELOG, 8L));
+        assertNull(store.committedOffset(CHANGELOG));
+        assertThrows(TaskCorruptedException.class, () -> put(store, "b", "2"));
         store.close();
     }
 
@@ -333,7 +372,9 @@ final class StoreTest {
                 } else {
                     context.becomeStandby();
                 }
-                assertThrows(TaskCorruptedException.class, () -> store.commit(Map.of(CHANGELOG, 8L)));
+                store.commit(Map.of(CHANGELOG, 8L));
+                assertNull(store.committedOffset(CHANGELOG));
+                assertThrows(TaskCorruptedException.class, () -> get(store, "a"));
                 store.close();
                 BraidKeyValueStore again = open(context().exactlyOnce());
                 assertNull(again.committedOffset(CHANGELOG));
@@ -573,7 +614,8 @@ final class StoreTest {
         assertEquals(7, damaged.committedOffset(CHANGELOG));
         assertThrows(TaskCorruptedException.class, () -> entries(damaged.all()));
         assertThrows(TaskCorruptedException.class, () -> put(damaged, "a", "1"));
-        assertThrows(TaskCorruptedException.class, () -> damaged.commit(Map.of(CHANGELOG, 8L)));
+        damaged.commit(Map.of(CHANGELOG, 8L));
+        assertEquals(7, damaged.committedOffset(CHANGELOG));
         damaged.close();
         BraidKeyValueStore again = open(context());
         assertNull(again.committedOffset(CHANGELOG));
@@ -581,15 +623,33 @@ final class StoreTest {
         again.close();
     }
 
-    /** A restore that throws ends all tasks that restore beside it. */
+    /** Kafka Streams ends the thread if a restore or a commit throws beside it. */
     @Test
-    void theNextCommitTellsARestoreOfDamage() throws Exception {
+    void theNextReadTellsARestoreOfDamage() throws Exception {
         damaged(TASK).close();
         FakeContext context = context();
         BraidKeyValueStore store = open(context);
         assertThrows(TaskCorruptedException.class, () -> entries(store.all()));
         context.restore(List.of(record(8, "a", "1")));
-        assertThrows(TaskCorruptedException.class, () -> store.commit(Map.of(CHANGELOG, 8L)));
+        store.commit(Map.of(CHANGELOG, 8L));
+        assertEquals(7, store.committedOffset(CHANGELOG));
+        assertThrows(TaskCorruptedException.class, () -> get(store, "a"));
+        store.close();
+    }
+
+    /** Kafka Streams commits what a task has sent before it restores the task, and has it read the records again. */
+    @Test
+    void damageEndsTheThreadWithItsTransaction() throws Exception {
+        damaged(TASK).close();
+        FakeProducer producer = new FakeProducer();
+        BraidKeyValueStore store = open(context().exactlyOnce().with(producer));
+        producer.send();
+        for (int time = 0; time < 2; time++) {
+            RuntimeException error = assertThrows(ProcessorStateException.class, () -> entries(store.all()));
+            assertEquals(TaskCorruptedException.class, error.getCause().getClass());
+        }
+        producer.abort();
+        assertThrows(TaskCorruptedException.class, () -> put(store, "a", "1"));
         store.close();
     }
 

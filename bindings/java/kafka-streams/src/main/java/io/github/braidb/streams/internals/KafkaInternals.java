@@ -239,17 +239,21 @@ public final class KafkaInternals {
 
     /**
      * What a store has to know of its thread's transactions. Kafka Streams 4.3.1 and 4.4.0 commit stores also where they close tasks after a
-     * transaction has failed: while it is under way, and after the first of the tasks has aborted it. The thread of the task calls this.
+     * transaction has failed: while it is under way, and after the first of the tasks has aborted it.
      */
     public static final class Transactions {
         /** Nanoseconds where no producer tells them. */
         private static final double UNKNOWN = -1;
 
-        /** The producer that has {@link #commits}. Kafka Streams takes a new one after it was fenced. */
+        /** The producer of the metrics. Kafka Streams takes a new one after it was fenced. */
         private Producer<?, ?> producer;
+
+        /** The time that the producer has spent in begins and in commits. Each one raises it, if it succeeds. */
+        private Metric begins;
 
         private Metric commits;
         private boolean wasInFlight;
+        private double beginNsAtWrite = UNKNOWN;
         private double commitNsAtWrite = UNKNOWN;
 
         /** A store without a write. */
@@ -261,8 +265,19 @@ public final class KafkaInternals {
          * @param context the context of the store
          */
         public void wrote(StateStoreContext context) {
-            wasInFlight = ask(context, false, Producers::isInFlight);
-            commitNsAtWrite = ask(context, UNKNOWN, this::commitNs);
+            wasInFlight = isInFlight(context);
+            beginNsAtWrite = ask(context, UNKNOWN, of -> ns(of, true));
+            commitNsAtWrite = ask(context, UNKNOWN, of -> ns(of, false));
+        }
+
+        /**
+         * Whether a transaction is under way, with records of any task of the thread.
+         *
+         * @param context the context of the store
+         * @return whether one is; false where this version does not tell
+         */
+        public boolean isInFlight(StateStoreContext context) {
+            return ask(context, false, Producers::isInFlight);
         }
 
         /**
@@ -273,25 +288,36 @@ public final class KafkaInternals {
          * @return whether it has not; false where this version does not tell
          */
         public boolean isUncommitted(StateStoreContext context, boolean isLogged) {
-            if (ask(context, false, Producers::isInFlight)) {
+            double commitNs = ask(context, UNKNOWN, of -> ns(of, false));
+            boolean isKnown = commitNsAtWrite != UNKNOWN && commitNs != UNKNOWN;
+            if (isKnown && commitNs > commitNsAtWrite) {
+                // One that is under way is of other tasks.
+                return false;
+            }
+            if (isInFlight(context)) {
                 return true;
             }
-            boolean hadTransaction = isLogged || wasInFlight;
-            return hadTransaction && commitNsAtWrite != UNKNOWN && commitNsAtWrite == ask(context, UNKNOWN, this::commitNs);
+            boolean hadTransaction = isLogged || wasInFlight || beginNsAtWrite != ask(context, UNKNOWN, of -> ns(of, true));
+            return isKnown && commitNs == commitNsAtWrite && hadTransaction;
         }
 
-        /** The time that commits of transactions have taken, which each commit raises. */
-        private double commitNs(StreamsProducer of) throws Throwable {
+        private double ns(StreamsProducer of, boolean isOfBegins) throws Throwable {
             Producer<?, ?> now = Producers.kafkaProducer(of);
             if (now != producer) {
-                commits = now.metrics().entrySet().stream()
-                        .filter(metric -> metric.getKey().name().equals("txn-commit-time-ns-total"))
-                        .map(Map.Entry::getValue)
-                        .findFirst()
-                        .orElse(null);
+                begins = metric(now, "txn-begin-time-ns-total");
+                commits = metric(now, "txn-commit-time-ns-total");
                 producer = now;
             }
-            return commits != null && commits.metricValue() instanceof Double time ? time : UNKNOWN;
+            Metric metric = isOfBegins ? begins : commits;
+            return metric != null && metric.metricValue() instanceof Double time ? time : UNKNOWN;
+        }
+
+        private static Metric metric(Producer<?, ?> producer, String name) {
+            return producer.metrics().entrySet().stream()
+                    .filter(metric -> metric.getKey().name().equals(name))
+                    .map(Map.Entry::getValue)
+                    .findFirst()
+                    .orElse(null);
         }
 
         /** Asks the producer of the task. */
