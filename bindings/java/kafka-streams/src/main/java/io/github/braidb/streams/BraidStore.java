@@ -246,7 +246,7 @@ abstract class BraidStore implements StateStore {
      */
     private RuntimeException told(TaskCorruptedException found) {
         return isExactlyOnce && transactions.isInFlight(context)
-                ? new ProcessorStateException("The task " + context.taskId() + " has to be restored, after its transaction is aborted", found)
+                ? new ProcessorStateException("The task " + context.taskId() + " is restored once its transaction is aborted", found)
                 : found;
     }
 
@@ -324,8 +324,8 @@ abstract class BraidStore implements StateStore {
     }
 
     /**
-     * Restores records, unless the task has to be restored anew. The task learns of damage by its next read or write: if a restore or a commit
-     * told it, Kafka Streams would end the thread.
+     * Restores records, unless the task has to be restored anew. The task learns of damage by its next read or write: if a restore or a
+     * commit told it, Kafka Streams would end the thread.
      */
     private void restore(Collection<ConsumerRecord<byte[], byte[]>> records, boolean isOffsetKnown) {
         unlessDamaged(() -> {
@@ -408,8 +408,8 @@ abstract class BraidStore implements StateStore {
     }
 
     /**
-     * Has the task restored anew where it goes on with entries of no commit: as a standby, in a restore, or after a commit was left out. Their
-     * transaction may have been aborted, and Kafka Streams takes them for restored.
+     * Has the task restored anew where it goes on with entries of no commit: as a standby, in a restore, or after a commit was left out.
+     * Their transaction may have been aborted, and Kafka Streams takes them for restored.
      */
     private void refuseEntries() {
         LOG.warn("The store {} has entries that it has not committed; its task is restored from its changelogs", name);
