@@ -22,6 +22,7 @@ import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.errors.InvalidStateStoreException;
 import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.errors.TaskCorruptedException;
+import org.apache.kafka.streams.errors.TaskMigratedException;
 import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.StateStoreContext;
 import org.apache.kafka.streams.query.Position;
@@ -242,11 +243,12 @@ abstract class BraidStore implements StateStore {
 
     /**
      * What tells the task of damage. Before Kafka Streams restores a task alone, it commits what that task has sent in the transaction, but
-     * not how far it has read. So an error ends the thread, and the transaction with it.
+     * not how far it has read. A task that has migrated has its transaction aborted, and begins anew with the other tasks of the thread. No
+     * handler of the application takes either for an error of a record.
      */
     private RuntimeException told(TaskCorruptedException found) {
-        return isExactlyOnce && transactions.isInFlight(context)
-                ? new ProcessorStateException("The task " + context.taskId() + " is restored once its transaction is aborted", found)
+        return isOpen && isExactlyOnce && transactions.isInFlight(context)
+                ? new TaskMigratedException("The task " + context.taskId() + " is restored once its transaction is aborted", found)
                 : found;
     }
 
@@ -324,8 +326,8 @@ abstract class BraidStore implements StateStore {
     }
 
     /**
-     * Restores records, unless the task has to be restored anew. The task learns of damage by its next read or write: if a restore or a
-     * commit told it, Kafka Streams would end the thread.
+     * Restores records, unless the task has to be restored anew. An active task learns of damage by its next read or write: if a restore or
+     * a commit told it, Kafka Streams would end the thread.
      */
     private void restore(Collection<ConsumerRecord<byte[], byte[]>> records, boolean isOffsetKnown) {
         unlessDamaged(() -> {
@@ -390,11 +392,11 @@ abstract class BraidStore implements StateStore {
             return;
         }
         if (isExactlyOnce && guarded(writer::hasUncommitted)) {
-            if (KafkaInternals.isStandby(context)) {
+            if (KafkaInternals.isStandby(context) || isLeftOut) {
                 refuseEntries();
                 return;
             }
-            if (isLeftOut || transactions.isUncommitted(context, !changelogOffsets.isEmpty())) {
+            if (transactions.isUncommitted(context, !changelogOffsets.isEmpty())) {
                 // A plain store keeps the status that says so, and is wiped. A transactional one drops the entries when it is closed.
                 LOG.warn("Kafka has not committed the transaction of the store {}, which so keeps its last commit", name);
                 isLeftOut = true;
@@ -412,7 +414,7 @@ abstract class BraidStore implements StateStore {
      * Their transaction may have been aborted, and Kafka Streams takes them for restored.
      */
     private void refuseEntries() {
-        LOG.warn("The store {} has entries that it has not committed; its task is restored from its changelogs", name);
+        LOG.warn("The store {} has entries that it has not committed; its task is restored once it is active and uses them", name);
         condemn();
         damage = corruption(new ProcessorStateException("The store " + name + " has entries that it has not committed"));
     }
@@ -580,7 +582,7 @@ abstract class BraidStore implements StateStore {
                     hasFailed = true;
                 }
                 if (found != null) {
-                    LOG.error("The entries of the store {} are damaged; it is restored from its changelog", name, error);
+                    LOG.error("The entries of the store {} are damaged; its task is restored once it is active and uses them", name, error);
                     return told(found);
                 }
                 LOG.error("The entries of the global store {} are damaged; the next start restores it", name, error);

@@ -26,6 +26,7 @@ import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.errors.InvalidStateStoreException;
 import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.errors.TaskCorruptedException;
+import org.apache.kafka.streams.errors.TaskMigratedException;
 import org.apache.kafka.streams.processor.TaskId;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.junit.jupiter.api.Test;
@@ -373,15 +374,31 @@ final class StoreTest {
         store.close();
     }
 
+    /** A task that begins has sent nothing, whatever other tasks of its thread have. */
+    @Test
+    void damageThatATaskFindsAtItsBeginIsOfThisTaskAlone() throws Exception {
+        BraidKeyValueStore other = open(context(), "other", Format.PLAIN);
+        fill(other, 1_000);
+        BraidKeyValueStore store = open(context());
+        fill(store, 2_000);
+        other.close();
+        store.db().compact();
+        store.close();
+        damage();
+        FakeProducer producer = new FakeProducer();
+        producer.send();
+        assertThrows(TaskCorruptedException.class, () -> open(context().exactlyOnce().with(producer)));
+    }
+
     /** Kafka Streams commits what a task has sent before it restores the task, and has it read the records again. */
     @Test
-    void damageEndsTheThreadWithItsTransaction() throws Exception {
+    void damageAbortsTheTransaction() throws Exception {
         damaged(TASK).close();
         FakeProducer producer = new FakeProducer();
         BraidKeyValueStore store = open(context().exactlyOnce().with(producer));
         producer.send();
         for (int time = 0; time < 2; time++) {
-            RuntimeException error = assertThrows(ProcessorStateException.class, () -> entries(store.all()));
+            RuntimeException error = assertThrows(TaskMigratedException.class, () -> entries(store.all()));
             assertEquals(TaskCorruptedException.class, error.getCause().getClass());
         }
         producer.abort();
@@ -444,14 +461,18 @@ final class StoreTest {
     /** A store of a task whose table of 2,000 entries is damaged. */
     private BraidKeyValueStore damaged(TaskId task) throws Exception {
         BraidKeyValueStore store = open(new FakeContext(dir, task));
-        for (int entry = 0; entry < 2_000; entry++) {
-            put(store, String.format("%06d", entry), "value of " + entry);
-        }
-        store.commit(Map.of(CHANGELOG, 7L));
+        fill(store, 2_000);
         store.db().compact();
         store.close();
         damage();
         return open(new FakeContext(dir, task));
+    }
+
+    private static void fill(BraidKeyValueStore store, int entries) {
+        for (int entry = 0; entry < entries; entry++) {
+            put(store, String.format("%06d", entry), "value of " + entry);
+        }
+        store.commit(Map.of(CHANGELOG, 7L));
     }
 
     /** Changes bytes in the first half of the largest table, where entries are. */

@@ -236,8 +236,21 @@ final class TransactionTest {
         store.commit(Map.of(CHANGELOG, 7L));
         producer.send();
         producer.commit();
+        assertEquals("1", get(store, "a"));
         store.commit(Map.of(CHANGELOG, 8L));
         assertNull(store.committedOffset(CHANGELOG));
+        assertThrows(TaskCorruptedException.class, () -> get(store, "a"));
+        store.close();
+    }
+
+    @Test
+    void aWriteAfterACommitThatWasLeftOutFails() throws Exception {
+        FakeProducer producer = new FakeProducer();
+        BraidKeyValueStore store = open(context().exactlyOnce().with(producer));
+        put(store, "a", "1");
+        producer.send();
+        producer.abort();
+        store.commit(Map.of(CHANGELOG, 7L));
         assertThrows(TaskCorruptedException.class, () -> put(store, "b", "2"));
         store.close();
     }
