@@ -25,7 +25,7 @@ final class BraidMetrics {
 
     private final BraidSpace space;
 
-    /** The clients that show the numbers of the database. To look for a number among thousands took each store milliseconds at a start. */
+    /** The clients that show the numbers of the database. Each client takes them from one store. */
     private final Set<StreamsMetrics> clients = Collections.newSetFromMap(new WeakHashMap<>());
 
     private Stats last;

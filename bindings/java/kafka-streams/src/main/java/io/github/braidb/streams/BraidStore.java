@@ -86,6 +86,9 @@ abstract class BraidStore implements StateStore {
     private volatile Writer writer;
     private volatile boolean isOpen;
 
+    /** Kafka Streams asks for an offset. It does so when a task begins, which has sent nothing yet. */
+    private volatile boolean isBeginning;
+
     /** The records that the entries come from, those of no commit included. Its monitor guards it. */
     private volatile Position position = Position.emptyPosition();
 
@@ -247,7 +250,7 @@ abstract class BraidStore implements StateStore {
      * handler of the application takes either for an error of a record.
      */
     private RuntimeException told(TaskCorruptedException found) {
-        return isOpen && isExactlyOnce && transactions.isInFlight(context)
+        return isOpen && !isBeginning && isExactlyOnce && transactions.isInFlight(context)
                 ? new TaskMigratedException("The task " + context.taskId() + " is restored once its transaction is aborted", found)
                 : found;
     }
@@ -411,11 +414,14 @@ abstract class BraidStore implements StateStore {
 
     /**
      * Has the task restored anew where it goes on with entries of no commit: as a standby, in a restore, or after a commit was left out.
-     * Their transaction may have been aborted, and Kafka Streams takes them for restored.
+     * Their transaction may have been aborted, and Kafka Streams takes them for restored. A transactional store drops them at its close, so
+     * its last commit stays.
      */
     private void refuseEntries() {
         LOG.warn("The store {} has entries that it has not committed; its task is restored once it is active and uses them", name);
-        condemn();
+        if (!isTransactional) {
+            condemn();
+        }
         damage = corruption(new ProcessorStateException("The store " + name + " has entries that it has not committed"));
     }
 
@@ -439,7 +445,12 @@ abstract class BraidStore implements StateStore {
         checkOpen();
         // A global store has several partitions, and its topic may have got a new one.
         if (isUntouched && !slot.isNew() && !(isGlobal() ? ledger.hasOffsets() : ledger.hasOffset(partition))) {
-            leaveEntries();
+            isBeginning = true;
+            try {
+                leaveEntries();
+            } finally {
+                isBeginning = false;
+            }
         }
         return ledger.offset(partition);
     }

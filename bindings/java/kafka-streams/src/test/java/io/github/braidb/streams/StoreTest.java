@@ -384,10 +384,29 @@ final class StoreTest {
         other.close();
         store.db().compact();
         store.close();
-        damage();
+        damage(".table");
         FakeProducer producer = new FakeProducer();
         producer.send();
         assertThrows(TaskCorruptedException.class, () -> open(context().exactlyOnce().with(producer)));
+    }
+
+    /** A store whose entries have no offset looks for the first one when Kafka Streams asks for the offset. */
+    @Test
+    void damageThatATaskFindsAtItsOffsetIsOfThisTaskAlone() throws Exception {
+        BraidKeyValueStore filled = open(context());
+        put(filled, "a", "value ".repeat(10_000));
+        filled.commit(Map.of(CHANGELOG, 7L));
+        filled.db().compact();
+        filled.close();
+        damage(".values");
+        FakeProducer producer = new FakeProducer();
+        producer.send();
+        BraidKeyValueStore store = open(context().exactlyOnce().with(producer));
+        TopicPartition other = new TopicPartition("other", 1);
+        assertThrows(TaskCorruptedException.class, () -> store.committedOffset(other));
+        // The task has begun.
+        assertThrows(TaskMigratedException.class, () -> get(store, "a"));
+        store.close();
     }
 
     /** Kafka Streams commits what a task has sent before it restores the task, and has it read the records again. */
@@ -464,7 +483,7 @@ final class StoreTest {
         fill(store, 2_000);
         store.db().compact();
         store.close();
-        damage();
+        damage(".table");
         return open(new FakeContext(dir, task));
     }
 
@@ -475,19 +494,19 @@ final class StoreTest {
         store.commit(Map.of(CHANGELOG, 7L));
     }
 
-    /** Changes bytes in the first half of the largest table, where entries are. */
-    private void damage() throws Exception {
-        Path table;
+    /** Changes bytes in the first half of the largest file of a kind, where entries are. */
+    private void damage(String ending) throws Exception {
+        Path largest;
         try (var files = Files.walk(dir.resolve("application/braidb"))) {
-            table = files.filter(file -> file.toString().endsWith(".table"))
+            largest = files.filter(file -> file.toString().endsWith(ending))
                     .max(java.util.Comparator.comparingLong(file -> file.toFile().length()))
                     .orElseThrow();
         }
-        byte[] bytes = Files.readAllBytes(table);
+        byte[] bytes = Files.readAllBytes(largest);
         for (int at = bytes.length / 8; at < bytes.length / 2; at += 64) {
             bytes[at] ^= 0x55;
         }
-        Files.write(table, bytes);
+        Files.write(largest, bytes);
     }
 
     @Test

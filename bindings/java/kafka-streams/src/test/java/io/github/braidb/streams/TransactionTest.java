@@ -243,6 +243,27 @@ final class TransactionTest {
         store.close();
     }
 
+    /** A task that has only punctuated is committed at its revocation, which fails, and once more at a shutdown. */
+    @Test
+    void aTransactionalStoreKeepsItsLastCommitWhereASecondOneIsLeftOut() throws Exception {
+        FakeProducer producer = new FakeProducer();
+        BraidKeyValueStore store = open(context().transactional().with(producer));
+        put(store, "a", "1");
+        producer.send();
+        producer.commit();
+        store.commit(Map.of(CHANGELOG, 7L));
+        put(store, "a", "2");
+        producer.send();
+        store.commit(Map.of(CHANGELOG, 8L));
+        producer.abort();
+        store.commit(Map.of(CHANGELOG, 9L));
+        store.close();
+        BraidKeyValueStore again = open(context().transactional());
+        assertEquals(7, again.committedOffset(CHANGELOG));
+        assertEquals(List.of("a=1"), entries(again.all()));
+        again.close();
+    }
+
     @Test
     void aWriteAfterACommitThatWasLeftOutFails() throws Exception {
         FakeProducer producer = new FakeProducer();
@@ -264,10 +285,14 @@ final class TransactionTest {
                 FakeContext context = (isTransactional ? context().transactional() : context().exactlyOnce()).with(producer);
                 BraidKeyValueStore store = BraidKeyValueStore.of("store", Format.PLAIN);
                 store.init(context.internal(), store);
+                put(store, "a", "0");
+                producer.send();
+                producer.commit();
+                store.commit(Map.of(CHANGELOG, 5L));
                 put(store, "a", "1");
                 producer.send();
                 store.commit(Map.of(CHANGELOG, 7L));
-                assertNull(store.committedOffset(CHANGELOG));
+                assertEquals(5, store.committedOffset(CHANGELOG));
                 if (isRestored) {
                     producer.abort();
                     context.restore(List.of(record(8, "b", "2")));
@@ -275,12 +300,13 @@ final class TransactionTest {
                     context.becomeStandby();
                 }
                 store.commit(Map.of(CHANGELOG, 8L));
-                assertNull(store.committedOffset(CHANGELOG));
+                assertEquals(5, store.committedOffset(CHANGELOG));
                 assertThrows(TaskCorruptedException.class, () -> get(store, "a"));
                 store.close();
-                BraidKeyValueStore again = open(context().exactlyOnce());
-                assertNull(again.committedOffset(CHANGELOG));
-                assertEquals(List.of(), entries(again.all()));
+                // The last commit of a transactional store has none of the entries.
+                BraidKeyValueStore again = open(isTransactional ? context().transactional() : context().exactlyOnce());
+                assertEquals(isTransactional ? 5L : null, again.committedOffset(CHANGELOG));
+                assertEquals(isTransactional ? List.of("a=0") : List.of(), entries(again.all()));
                 again.close();
             }
         }

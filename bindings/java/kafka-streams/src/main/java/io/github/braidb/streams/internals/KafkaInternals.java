@@ -260,7 +260,7 @@ public final class KafkaInternals {
         public Transactions() {}
 
         /**
-         * Notes a write.
+         * Notes a write. To ask for a metric takes the thread about 33 ns.
          *
          * @param context the context of the store
          */
