@@ -26,9 +26,10 @@ import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
  * Sends a text to {@link WordCounts}, and compares its counts with those of the text. Line {@code n} of the text has the time {@code n} seconds
- * after 1970-01-01T00:00Z, so a minute has 60 lines.
+ * after the first line, so a minute has 60 lines. Brokers delete lines older than 7 days, and refuse those that come more than an hour early.
  *
- * <p>The arguments are the address of a broker, then {@code topics}, or {@code send SECONDS FILE...}, or {@code check FILE...}.
+ * <p>The arguments are the address of a broker, then {@code topics}, or {@code send FIRST SECONDS FILE...}, or {@code check FIRST FILE...}.
+ * {@code FIRST} is the time of the first line in seconds since 1970-01-01T00:00Z, and {@code SECONDS} the time that sending takes.
  */
 public final class Text {
     private static final int PARTITIONS = 6;
@@ -50,14 +51,16 @@ public final class Text {
 
     public static void main(String[] arguments) throws Exception {
         String broker = arguments[0];
-        int firstFile = arguments[1].equals("send") ? 3 : 2;
-        List<String> lines = lines(arguments, firstFile);
         switch (arguments[1]) {
             case "topics" -> makeTopics(broker);
-            case "send" -> send(broker, lines, Long.parseLong(arguments[2]) * 1_000);
-            case "check" -> System.exit(isExact(broker, lines) ? 0 : 1);
+            case "send" -> send(broker, lines(arguments, 4), ms(arguments[2]), ms(arguments[3]));
+            case "check" -> System.exit(isExact(broker, lines(arguments, 3), ms(arguments[2])) ? 0 : 1);
             default -> throw new IllegalArgumentException(arguments[1]);
         }
+    }
+
+    private static long ms(String seconds) {
+        return Long.parseLong(seconds) * 1_000;
     }
 
     private static List<String> lines(String[] arguments, int firstFile) throws IOException {
@@ -79,7 +82,7 @@ public final class Text {
     }
 
     /** Sends the lines evenly over some time. */
-    private static void send(String broker, List<String> lines, long durationMs) throws InterruptedException {
+    private static void send(String broker, List<String> lines, long firstMs, long durationMs) throws InterruptedException {
         Map<String, Object> settings = Map.of(
                 ProducerConfig.BOOTSTRAP_SERVERS_CONFIG, broker, ProducerConfig.ENABLE_IDEMPOTENCE_CONFIG, true);
         long startMs = System.currentTimeMillis();
@@ -90,17 +93,17 @@ public final class Text {
                 if (waitMs > 0) {
                     Thread.sleep(waitMs);
                 }
-                long timeMs = (long) line * MS_OF_LINE;
+                long timeMs = firstMs + (long) line * MS_OF_LINE;
                 producer.send(new ProducerRecord<>(WordCounts.LINES, null, timeMs, line, lines.get(line)));
             }
         }
     }
 
     /** The counts of a text, by the keys of the topic. */
-    private static Map<String, Long> counted(List<String> lines) {
+    private static Map<String, Long> counted(List<String> lines, long firstMs) {
         Map<String, Long> counts = new HashMap<>();
         for (int line = 0; line < lines.size(); line++) {
-            long timeMs = (long) line * MS_OF_LINE;
+            long timeMs = firstMs + (long) line * MS_OF_LINE;
             for (String word : WordCounts.words(lines.get(line))) {
                 counts.merge(WordCounts.key(word, timeMs), 1L, Long::sum);
             }
@@ -109,8 +112,8 @@ public final class Text {
     }
 
     /** Reads counts until no more come. Says what differs. */
-    private static boolean isExact(String broker, List<String> lines) {
-        Map<String, Long> expected = counted(lines);
+    private static boolean isExact(String broker, List<String> lines, long firstMs) {
+        Map<String, Long> expected = counted(lines, firstMs);
         Map<String, Long> found = new HashMap<>();
         int steps = 0;
         int stepsBack = 0;

@@ -64,6 +64,8 @@ public final class WordCounts {
         properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, arguments[0]);
         properties.put(StreamsConfig.STATE_DIR_CONFIG, arguments[1]);
         properties.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.EXACTLY_ONCE_V2);
+        // Kafka Streams 4.4 then has stores keep their last commit through a kill. Otherwise it deletes them, and restores them in whole.
+        properties.put("enable.transactional.statestores", true);
         properties.put(StreamsConfig.consumerPrefix(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG), SESSION_TIMEOUT_MS);
 
         // The first line has all stores be in one BraidDB database. The second one bounds the native memory of all of them together.

@@ -1,6 +1,6 @@
 //! Compiles the state stores for Kafka Streams with the newest version that they are tested with, and runs their tests in
 //! `bindings/java/kafka-streams/src/test`: ours, and Kafka's own tests of stores, on the oldest version that they work with; ours alone on the
-//! newest one. No broker runs.
+//! newest one. No broker runs. Has Maven build the jars of all modules.
 //!
 //! Maven gives the class path, from its local repository if that has all, and downloads about 120 MB otherwise, once. Without a JDK 17 or
 //! later, or without Maven, the tests pass and print what they leave out. If the environment variable `BRAIDB_REQUIRE` has the word `kafka`,
@@ -29,6 +29,11 @@ fn module() -> PathBuf {
     bindings().join("kafka-streams")
 }
 
+/// The application of the documents.
+fn example() -> PathBuf {
+    bindings().join("../../examples/kafka-streams")
+}
+
 /// The Java sources below a directory.
 fn all_sources(dir: &Path) -> Vec<PathBuf> {
     let mut found = sources(dir);
@@ -51,21 +56,31 @@ fn class_path(version: &str) -> Result<String, String> {
         return Ok(jars);
     }
     let asked = room("class-path").join(version);
+    let version_arg = format!("-Dkafka.version={version}");
+    let suites = if version == VERSIONS[0] { "-Psuites" } else { "-P!suites" };
+    let file = format!("-Dmdep.outputFile={}", asked.display());
+    maven(&pom, &[&version_arg, suites, "dependency:build-classpath", &file])
+        .map_err(|why| format!("no jars of Kafka {version}: {why}"))?;
+    let jars = read(&asked).trim().to_owned();
+    write(&known, &format!("{title}{jars}"));
+    Ok(jars)
+}
+
+/// Runs Maven, with its local repository alone if that has all.
+fn maven(pom: &Path, arguments: &[&str]) -> Result<(), String> {
     let mut said = String::new();
     for network in ["-o", "-nsu"] {
         let mut maven = Command::new("mvn");
-        maven.args(["-q", "-B", network]).arg("-f").arg(&pom).arg(format!("-Dkafka.version={version}"));
-        maven.arg(if version == VERSIONS[0] { "-Psuites" } else { "-P!suites" });
-        maven.arg("dependency:build-classpath").arg(format!("-Dmdep.outputFile={}", asked.display()));
+        maven.args(["-q", "-B", network]).arg("-f").arg(pom).args(arguments);
+        let options = env::var("MAVEN_OPTS").unwrap_or_default();
+        maven.env("MAVEN_OPTS", format!("{options} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"));
         let output = maven.output().map_err(|error| format!("there is no `mvn`: {error}"))?;
         if output.status.success() {
-            let jars = read(&asked).trim().to_owned();
-            write(&known, &format!("{title}{jars}"));
-            return Ok(jars);
+            return Ok(());
         }
         said = String::from_utf8_lossy(&output.stdout).into_owned();
     }
-    Err(format!("`mvn` finds no jars of Kafka {version}: {}", said.lines().next().unwrap_or_default()))
+    Err(format!("`mvn` fails: {said}"))
 }
 
 /// The classes of the tests, of the stores and of the package, as a class path, and the jars for the oldest version of Kafka.
@@ -82,7 +97,8 @@ fn compiled() -> &'static Result<(String, String), String> {
         let both = format!("{}:{package}", stores.display());
         // Programs that no test runs must compile too.
         let test = ["src/test/java", "src/bench/java", "chaos/src"];
-        let test: Vec<_> = test.iter().flat_map(|dir| all_sources(&module().join(dir))).collect();
+        let mut test: Vec<_> = test.iter().flat_map(|dir| all_sources(&module().join(dir))).collect();
+        test.extend(sources(&example()));
         let tests = classes("store-tests", &format!("{both}:{jars}"), &["-Xlint:none"], &test);
         Ok((format!("{}:{both}", tests.display()), jars))
     })
@@ -188,6 +204,45 @@ fn the_dsl_passes_its_tests_on_the_stores() {
     launch("the_dsl_passes_its_tests_on_the_stores", &mut java);
 }
 
+/// The command of `docs/java.md`, in a tree whose library is not built, and then with a file in its place.
+#[test]
+fn maven_builds_the_jars() {
+    const TEST: &str = "maven_builds_the_jars";
+    if let Some(why) = lack().or_else(|| class_path(VERSIONS[1]).err()) {
+        return leave_out("kafka", TEST, &why);
+    }
+    let root = room(TEST);
+    let java = root.join("bindings/java");
+    for file in ["", "braidb", "braidb-native-linux-x86_64", "kafka-streams"] {
+        fs::create_dir_all(java.join(file)).unwrap_or_else(|error| panic!("{}: {error}", java.display()));
+        write(&java.join(file).join("pom.xml"), &read(&bindings().join(file).join("pom.xml")));
+    }
+    for module in ["braidb", "kafka-streams"] {
+        run(Command::new("cp").arg("-r").arg(bindings().join(module).join("src")).arg(java.join(module)));
+    }
+    let native = java.join("braidb-native-linux-x86_64/pom.xml");
+    let error = maven(&native, &["package"]).expect_err("there is no library");
+    assert!(error.contains("Build the library first: cargo build --release -p braidb-jni"), "{error}");
+    let built = root.join("target/release");
+    fs::create_dir_all(&built).unwrap_or_else(|error| panic!("{}: {error}", built.display()));
+    write(&built.join("libbraidb_jni.so"), "library");
+    maven(&java.join("pom.xml"), &["package"]).unwrap_or_else(|why| panic!("{why}"));
+    for (module, content) in [
+        ("braidb", "io/github/braidb/BraidDb.class"),
+        ("braidb-native-linux-x86_64", "META-INF/native/linux-x86_64/libbraidb_jni.so"),
+        ("kafka-streams", "io/github/braidb/streams/BraidStores.class"),
+    ] {
+        let jars = java.join(module).join("target");
+        let jars = jars.read_dir().unwrap_or_else(|error| panic!("{}: {error}", jars.display()));
+        let jars = jars.map(|entry| entry.expect("a directory can be read").path());
+        let jar = jars.into_iter().find(|path| path.extension().is_some_and(|extension| extension == "jar"));
+        let listed = run(Command::new(program("jar"))
+            .args(["--list", "--file"])
+            .arg(jar.unwrap_or_else(|| panic!("{module} has no jar"))));
+        assert!(listed.lines().any(|line| line == content), "{module}: {listed}");
+    }
+}
+
 /// Kafka's internals change with each release, so one file has all uses of them.
 #[test]
 fn one_file_uses_what_kafka_does_not_publish() {
@@ -226,12 +281,16 @@ fn planted_faults_fit_the_stores() {
 
 #[test]
 fn the_pom_names_the_versions_of_the_tests() {
-    for (pom, version) in [("pom.xml", VERSIONS[1]), ("tests/pom.xml", VERSIONS[0])] {
-        let wanted = format!("<kafka.version>{version}</kafka.version>");
-        assert!(read(&module().join(pom)).contains(&wanted), "{pom} has no {wanted}");
-    }
-    let wanted = format!("<version>{}-SNAPSHOT</version>", env!("CARGO_PKG_VERSION"));
-    for pom in ["pom.xml", "tests/pom.xml"] {
-        assert!(read(&module().join(pom)).contains(&wanted), "{pom} has no {wanted}");
+    // The example compiles the stores from their sources.
+    for (dir, version) in
+        [(module(), VERSIONS[1]), (module().join("tests"), VERSIONS[0]), (example(), VERSIONS[1])]
+    {
+        let pom = dir.join("pom.xml");
+        for wanted in [
+            format!("<kafka.version>{version}</kafka.version>"),
+            format!("<version>{}-SNAPSHOT</version>", env!("CARGO_PKG_VERSION")),
+        ] {
+            assert!(read(&pom).contains(&wanted), "{} has no {wanted}", pom.display());
+        }
     }
 }
