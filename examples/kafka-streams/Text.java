@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AdminClientConfig;
 import org.apache.kafka.clients.admin.NewTopic;
@@ -18,6 +19,7 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.IntegerSerializer;
 import org.apache.kafka.common.serialization.LongDeserializer;
@@ -26,7 +28,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
  * Sends a text to {@link WordCounts}, and compares its counts with those of the text. Line {@code n} of the text has the time {@code n} seconds
- * after the first line, so a minute has 60 lines. Brokers delete lines older than 7 days, and refuse those that come more than an hour early.
+ * after the first line, so a window has at most 60 lines. Brokers delete lines older than 7 days, and refuse those that come more than an hour early.
  *
  * <p>The arguments are the address of a broker, then {@code topics}, or {@code send FIRST SECONDS FILE...}, or {@code check FIRST FILE...}.
  * {@code FIRST} is the time of the first line in seconds since 1970-01-01T00:00Z, and {@code SECONDS} the time that sending takes.
@@ -82,10 +84,12 @@ public final class Text {
     }
 
     /** Sends the lines evenly over some time. */
-    private static void send(String broker, List<String> lines, long firstMs, long durationMs) throws InterruptedException {
+    private static void send(String broker, List<String> lines, long firstMs, long durationMs)
+            throws InterruptedException, ExecutionException {
         Map<String, Object> settings = Map.of(
                 ProducerConfig.BOOTSTRAP_SERVERS_CONFIG, broker, ProducerConfig.ENABLE_IDEMPOTENCE_CONFIG, true);
         long startMs = System.currentTimeMillis();
+        List<Future<RecordMetadata>> sent = new ArrayList<>();
         try (KafkaProducer<Integer, String> producer =
                 new KafkaProducer<>(settings, new IntegerSerializer(), new StringSerializer())) {
             for (int line = 0; line < lines.size(); line++) {
@@ -94,8 +98,11 @@ public final class Text {
                     Thread.sleep(waitMs);
                 }
                 long timeMs = firstMs + (long) line * MS_OF_LINE;
-                producer.send(new ProducerRecord<>(WordCounts.LINES, null, timeMs, line, lines.get(line)));
+                sent.add(producer.send(new ProducerRecord<>(WordCounts.LINES, null, timeMs, line, lines.get(line))));
             }
+        }
+        for (Future<RecordMetadata> line : sent) {
+            line.get();
         }
     }
 
@@ -114,6 +121,9 @@ public final class Text {
     /** Reads counts until no more come. Says what differs. */
     private static boolean isExact(String broker, List<String> lines, long firstMs) {
         Map<String, Long> expected = counted(lines, firstMs);
+        if (expected.isEmpty()) {
+            throw new IllegalArgumentException("the text has no words");
+        }
         Map<String, Long> found = new HashMap<>();
         int steps = 0;
         int stepsBack = 0;

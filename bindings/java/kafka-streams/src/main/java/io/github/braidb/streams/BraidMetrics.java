@@ -25,7 +25,7 @@ final class BraidMetrics {
 
     private final BraidSpace space;
 
-    /** The clients that show the numbers of the database. Each client takes them from one store. */
+    /** The clients that show the numbers of the database. The first store of a client adds them. */
     private final Set<StreamsMetrics> clients = Collections.newSetFromMap(new WeakHashMap<>());
 
     private Stats last;

@@ -86,7 +86,7 @@ abstract class BraidStore implements StateStore {
     private volatile Writer writer;
     private volatile boolean isOpen;
 
-    /** Kafka Streams asks for an offset. It does so when a task begins, which has sent nothing yet. */
+    /** Kafka Streams asks for the offset of the store, as it does when a task begins. */
     private volatile boolean isBeginning;
 
     /** The records that the entries come from, those of no commit included. Its monitor guards it. */
@@ -289,7 +289,7 @@ abstract class BraidStore implements StateStore {
     private void noteWrite() {
         if (isExactlyOnce) {
             if (isLeftOut) {
-                refuseEntries();
+                refuseEntries(false);
                 checkWhole();
             }
             transactions.wrote(context);
@@ -335,7 +335,7 @@ abstract class BraidStore implements StateStore {
     private void restore(Collection<ConsumerRecord<byte[], byte[]>> records, boolean isOffsetKnown) {
         unlessDamaged(() -> {
             if (isExactlyOnce && guarded(writer::hasUncommitted)) {
-                refuseEntries();
+                refuseEntries(true);
             } else {
                 writeRestored(records, isOffsetKnown);
             }
@@ -395,8 +395,9 @@ abstract class BraidStore implements StateStore {
             return;
         }
         if (isExactlyOnce && guarded(writer::hasUncommitted)) {
-            if (KafkaInternals.isStandby(context) || isLeftOut) {
-                refuseEntries();
+            boolean isStandby = KafkaInternals.isStandby(context);
+            if (isStandby || isLeftOut) {
+                refuseEntries(isStandby);
                 return;
             }
             if (transactions.isUncommitted(context, !changelogOffsets.isEmpty())) {
@@ -414,12 +415,14 @@ abstract class BraidStore implements StateStore {
 
     /**
      * Has the task restored anew where it goes on with entries of no commit: as a standby, in a restore, or after a commit was left out.
-     * Their transaction may have been aborted, and Kafka Streams takes them for restored. A transactional store drops them at its close, so
-     * its last commit stays.
+     * Their transaction may have been aborted, and Kafka Streams takes them for restored.
+     *
+     * <p>A transactional store drops them at its close, and keeps its last commit: no other task writes the changelog of an active one. A
+     * store that follows its changelog misses records from now on. The changelog may have forgotten their deletions by the next opening.
      */
-    private void refuseEntries() {
+    private void refuseEntries(boolean isFollowing) {
         LOG.warn("The store {} has entries that it has not committed; its task is restored once it is active and uses them", name);
-        if (!isTransactional) {
+        if (isFollowing || !isTransactional) {
             condemn();
         }
         damage = corruption(new ProcessorStateException("The store " + name + " has entries that it has not committed"));

@@ -390,7 +390,7 @@ final class StoreTest {
         assertThrows(TaskCorruptedException.class, () -> open(context().exactlyOnce().with(producer)));
     }
 
-    /** A store whose entries have no offset looks for the first one when Kafka Streams asks for the offset. */
+    /** A store whose entries have no offset looks for one of them when Kafka Streams asks for the offset. */
     @Test
     void damageThatATaskFindsAtItsOffsetIsOfThisTaskAlone() throws Exception {
         BraidKeyValueStore filled = open(context());

@@ -303,10 +303,10 @@ final class TransactionTest {
                 assertEquals(5, store.committedOffset(CHANGELOG));
                 assertThrows(TaskCorruptedException.class, () -> get(store, "a"));
                 store.close();
-                // The last commit of a transactional store has none of the entries.
+                // The store has missed record 8, whose deletion the changelog may forget.
                 BraidKeyValueStore again = open(isTransactional ? context().transactional() : context().exactlyOnce());
-                assertEquals(isTransactional ? 5L : null, again.committedOffset(CHANGELOG));
-                assertEquals(isTransactional ? List.of("a=0") : List.of(), entries(again.all()));
+                assertNull(again.committedOffset(CHANGELOG));
+                assertEquals(List.of(), entries(again.all()));
                 again.close();
             }
         }
