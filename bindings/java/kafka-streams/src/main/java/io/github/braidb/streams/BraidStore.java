@@ -333,6 +333,10 @@ abstract class BraidStore implements StateStore {
      * a commit told it, Kafka Streams would end the thread.
      */
     private void restore(Collection<ConsumerRecord<byte[], byte[]>> records, boolean isOffsetKnown) {
+        if (damage != null && isOpen) {
+            // Where an active task was refused its entries, the marker leads to the last commit. The store misses the records behind it.
+            condemn();
+        }
         unlessDamaged(() -> {
             if (isExactlyOnce && guarded(writer::hasUncommitted)) {
                 refuseEntries(true);

@@ -264,6 +264,31 @@ final class TransactionTest {
         again.close();
     }
 
+    /** The task goes on as a standby instead. Its store misses records, whose deletions the changelog may forget. */
+    @Test
+    void aRefusedStoreThatMissesRecordsBeginsAnew() throws Exception {
+        FakeProducer producer = new FakeProducer();
+        FakeContext context = context().transactional().with(producer);
+        BraidKeyValueStore store = BraidKeyValueStore.of("store", Format.PLAIN);
+        store.init(context.internal(), store);
+        put(store, "a", "1");
+        producer.send();
+        producer.commit();
+        store.commit(Map.of(CHANGELOG, 7L));
+        put(store, "a", "2");
+        producer.send();
+        store.commit(Map.of(CHANGELOG, 8L));
+        producer.abort();
+        store.commit(Map.of(CHANGELOG, 9L));
+        context.becomeStandby();
+        context.restore(List.of(record(10, "a", null)));
+        store.close();
+        BraidKeyValueStore again = open(context().transactional());
+        assertNull(again.committedOffset(CHANGELOG));
+        assertEquals(List.of(), entries(again.all()));
+        again.close();
+    }
+
     @Test
     void aWriteAfterACommitThatWasLeftOutFails() throws Exception {
         FakeProducer producer = new FakeProducer();
